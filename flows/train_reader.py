@@ -11,6 +11,7 @@ A training that starts with the reader of another one (`training.start`) runs th
 
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -44,7 +45,7 @@ from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import build_ranked_contexts
 from winnow.driver.jobs import Job
 from winnow.metrics.intervals import Interval
-from winnow.modeling.loading import check_model
+from winnow.modeling.loading import check_model, load_text_interface
 from winnow.predictions import Price
 from winnow.protocols import build_engine_map
 from winnow.records import Answer, Context, Question
@@ -110,6 +111,8 @@ def _train(project: Project, artifact: Artifact, training: Training) -> list[dic
     train = _train_on_rewards if training.method else _train_on_replies
     if os.environ.get("RANK", "0") != "0":
         train(project, training, prompt, base, artifact.folder, discard_metrics)
+        while not artifact.is_finished:  # rank 0 evaluates first; the next training starts with it
+            time.sleep(1)
         return []
     logged = {
         name: training.plain[name]
@@ -223,7 +226,7 @@ def _train_on_rewards(
     """Train by reinforcement learning; return the number of prompts and the report."""
     from winnow.training.loop import fit
     from winnow.training.progress import count_optimizer_steps
-    from winnow.training.rollouts import RewardedTask
+    from winnow.training.rollouts import RewardedTask, select_fitting
     from winnow.training.trl_methods import TrlMethod
 
     settings = _build(training, "settings", LoopSettings)
@@ -231,26 +234,26 @@ def _train_on_rewards(
     decoding = training.decoding.build()
     metrics = [node.build() for node in training.metrics]
     task = RewardedTask(mix.build_strategy(prompt, decoding), training.reward.build(), metrics)
-    ranked_questions, held_out = (
-        _load_ranked_questions(project, training, split)
-        for split in (training.split, training.evaluation.split)
-    )
-    train, dev = (
-        _build_groups(questions, mix, training.seed, task)
-        for questions in (ranked_questions, held_out)
-    )
     method = training.method.build(
         base=base, task=task, decoding=decoding, device=str(settings.device)
     )
+    is_trl, text = isinstance(method, TrlMethod), load_text_interface(base)
+
+    def select(mix: CitationPrompts, questions: Sequence[Any]) -> list[Any]:
+        groups = _build_groups(questions, mix, training.seed, task)
+        return select_fitting(groups, task, text, decoding.max_new_tokens, as_text=is_trl)
+
+    ranked_questions = _load_ranked_questions(project, training, training.split)
+    train = select(mix, ranked_questions)
     if isinstance(method, TrlMethod):
         report = method.fit(train, settings, out, log)
     else:
+        held_out = _load_ranked_questions(project, training, training.evaluation.split)
+        dev = select(replace(mix, examples=len(held_out)), held_out)[: training.evaluation.limit]
         with progress(
             "training", count_optimizer_steps(len(train), settings, method.updates)
         ) as advance:
-            report = fit(
-                method, train, dev[: training.evaluation.limit], settings, out, log, advance
-            )
+            report = fit(method, train, dev, settings, out, log, advance)
     speed = format_training_speed(report.seconds, report.tokens_per_second, report.peak_memory)
     values = {
         f"train_{name}": float(getattr(report, name))

@@ -96,3 +96,13 @@ def test_retrieved_pairs_read_no_label() -> None:
         assert (kind, example.completion) == ("retrieved", f"answer{number} indeed")
         assert "nothing here" in example.messages[0].content
         assert "nor here" not in example.messages[0].content
+
+
+def test_a_question_without_a_retrieved_passage_is_no_retrieved_example() -> None:
+    """Its prompt would be the closed-book one; an inserted gold passage is not retrieved."""
+    inserted = replace(make_context(1, "gold", has_answer=True), rank=0)
+    questions = [(Question("a", "A?", ("x",)), []), (Question("b", "B?", ("y",)), [inserted])]
+    mix = Mix(answered=0, unknown=0, crowded=0, retrieved=3)
+    assert build_examples([*questions, RANKED[0]], mix, render, seed=1) == build_examples(
+        [RANKED[0]], mix, render, seed=1
+    )

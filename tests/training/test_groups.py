@@ -7,7 +7,7 @@ import pytest
 from winnow.errors import InputError
 from winnow.targets import select_targets
 from winnow.testing import make_context, make_question
-from winnow.training.groups import Group, shuffle_indices
+from winnow.training.groups import Group, describe_groups, shuffle_indices
 
 ONE = (make_context(1, "a"),)
 
@@ -42,3 +42,15 @@ def test_targets_and_orders_are_of_the_seed_and_epoch() -> None:
     assert group.sample_target(1, 3) == group.sample_target(1, 3)
     assert sorted(shuffle_indices(9, 1, 0)) == list(range(9))
     assert shuffle_indices(9, 1, 0) == shuffle_indices(9, 1, 0) != shuffle_indices(9, 1, 1)
+
+
+def test_groups_are_told_apart_by_all_that_is_learnt() -> None:
+    """Questions, answers, contexts and the values of a teacher."""
+    group = Group(make_question("q?", ("a",)), ONE, (-1.0,))
+    others = [
+        replace(group, question=replace(group.question, answers=("b",))),
+        replace(group, contexts=(*ONE, make_context(2, "b")), answer_log_probs=(-1.0, -2.0)),
+        replace(group, answer_log_probs=(-2.0,)),
+    ]
+    assert all(describe_groups([group]) != describe_groups([other]) for other in others)
+    assert describe_groups([group]) == describe_groups([replace(group)])

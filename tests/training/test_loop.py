@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -56,6 +56,16 @@ def test_logged_terms_are_means_over_all_processes(
         )
     own, shared = (part["loss"] for part in (logged[0], logged[len(logged) // 2]))
     assert shared == pytest.approx((own + 7.0) / 2)
+
+
+@METHODS
+@pytest.mark.parametrize("top", [0, -1])
+def test_at_least_one_context_is_read_in_evaluation(
+    make: Callable[..., Method[Any]], top: int, small: SmallWorld
+) -> None:
+    """Before anything is trained."""
+    with pytest.raises(ConfigError, match=f"top must be .*; received {top}"):
+        replace(make(small.base), top=top)  # type: ignore[type-var]
 
 
 @METHODS

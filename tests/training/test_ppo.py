@@ -20,7 +20,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from winnow.errors import ConfigError, WinnowError
+from winnow.errors import ConfigError, DiskFullError, WinnowError
 from winnow.metrics.base import MeanMetric, Sample
 from winnow.metrics.citation import Citation
 from winnow.modeling.loading import load_causal_lm
@@ -163,7 +163,7 @@ def test_a_tiny_model_learns_to_emit_a_token(base: str, tmp_path: Path) -> None:
     assert logged[-1]["dev_reward"] > 0.9
     assert [folder.name for folder in tmp_path.iterdir()] == ["out"]
     lm = load_causal_lm(str(tmp_path / "out/reader"), "float32", "cpu")
-    prompts = encode_prompts(lm, [make_ppo(base).task.build_prompt(GROUPS[0])])
+    prompts = encode_prompts(lm, [make_ppo(base).task.build_request(GROUPS[0])])
     (reply,) = generate_replies(lm, prompts, 4, 0.0)
     assert "river river" in lm.tokenizer.decode(reply)
     assert "value_head" not in "".join(load_file(tmp_path / "out/reader/model.safetensors"))
@@ -339,3 +339,23 @@ def test_a_batch_of_fewer_questions_than_mini_batches_is_trained_on(
     learner, settings = make_ppo(base, minibatches=4), replace(SETTINGS, batch_questions=4)
     report = fit(learner, GROUPS[:5], GROUPS[:4], settings, tmp_path / "out", lambda *_: None)
     assert report.steps > 4
+
+
+def test_the_space_of_frozen_weights_is_asked_for(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole reader is saved, twice while a better one replaces it."""
+    asked: list[int] = []
+
+    def ask(_: Path, num_bytes: int) -> None:
+        asked.append(num_bytes)
+        raise DiskFullError("full")
+
+    monkeypatch.setattr("winnow.training.loop.check_free_space", ask)
+    method = make_ppo(base)
+    with pytest.raises(DiskFullError):
+        fit(method, GROUPS, GROUPS, SETTINGS, tmp_path / "out", lambda *_: None)
+    parameters = list(method.policy.model.parameters())
+    frozen = sum(one.numel() for one in parameters if not one.requires_grad)
+    assert frozen > 0
+    assert asked[0] >= 4 * frozen

@@ -21,8 +21,10 @@ def test_steps_are_counted_over_epochs_batches_and_updates(
 
 
 def test_dropout_is_set_in_layers_and_where_a_number_is_its_setting() -> None:
-    """Also in attention, which has no layer for it."""
+    """Also in attention, which has no layer for it, and behind activations, as in BART."""
     model = torch.nn.Sequential(torch.nn.Dropout(0.1), torch.nn.Linear(1, 1))
     model[1].attention_dropout = 0.1  # type: ignore[assignment]
+    model[1].activation_dropout = 0.1  # type: ignore[assignment]
     set_dropout(model, 0.3)
-    assert (model[0].p, model[1].attention_dropout) == (0.3, 0.3)
+    own = model[1].attention_dropout, model[1].activation_dropout
+    assert (model[0].p, *own) == (0.3, 0.3, 0.3)

@@ -10,19 +10,23 @@ from tests.plans import PROMPT
 from winnow.errors import ConfigError, WinnowError
 from winnow.metrics.base import MeanMetric, Sample, Shown
 from winnow.metrics.correctness import F1, ExactMatch
+from winnow.modeling.chat import tokenize_chat
 from winnow.modeling.loading import load_causal_lm
 from winnow.records import Answer, Decoding
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion
 from winnow.testing import make_context, make_question, make_tiny_causal_lm
 from winnow.training.groups import Group
+from winnow.training.ppo import Ppo
 from winnow.training.rollouts import (
     RewardedTask,
     build_sample,
     decode_reply,
     encode_prompts,
     generate_replies,
+    select_fitting,
 )
+from winnow.training.trl_methods import Grpo
 
 GROUP = Group(
     make_question("who?", ("Ada Lovelace",)), (make_context(1, "one"), make_context(2, "two"))
@@ -43,7 +47,7 @@ class Constant(MeanMetric):
 
 def test_what_is_rewarded_is_what_a_sweep_reports() -> None:
     """The strategy makes the prompt and reads the reply; F1 of "Ada" is 2/3."""
-    assert TASK.build_prompt(GROUP)[-1].content == "<one>\n<two> Q who?"
+    assert TASK.build_request(GROUP).messages[-1].content == "<one>\n<two> Q who?"
     assert TASK.score(GROUP, "Ada Lovelace") == {"reward": 1.0, "f1": 1.0}
     assert TASK.score(GROUP, "Ada") == {"reward": 0.0, "f1": pytest.approx(2 / 3)}
     sample = TASK.build_sample(GROUP, "Ada")
@@ -56,7 +60,7 @@ def test_what_is_rewarded_is_what_a_sweep_reports() -> None:
 def test_a_strategy_of_several_requests_has_no_reward() -> None:
     """The message says how many it makes."""
     with pytest.raises(ConfigError, match="received one with 2 requests"):
-        replace(TASK, strategy=PostFusion(PROMPT, Decoding())).build_prompt(GROUP)
+        replace(TASK, strategy=PostFusion(PROMPT, Decoding())).build_request(GROUP)
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf])
@@ -87,7 +91,10 @@ def test_replies_end_at_their_first_end_token(tmp_path: Path) -> None:
     )
     prompts = encode_prompts(
         lm,
-        [TASK.build_prompt(GROUP), TASK.build_prompt(replace(GROUP, contexts=GROUP.contexts[:1]))],
+        [
+            TASK.build_request(GROUP),
+            TASK.build_request(replace(GROUP, contexts=GROUP.contexts[:1])),
+        ],
     )
     together = generate_replies(lm, prompts, 8, 0.0)
     assert together == [generate_replies(lm, [prompt], 8, 0.0)[0] for prompt in prompts]
@@ -98,3 +105,35 @@ def test_replies_end_at_their_first_end_token(tmp_path: Path) -> None:
     lm.model.generation_config.eos_token_id = [first]  # type: ignore[union-attr]
     assert generate_replies(lm, prompts[:1], 8, 0.0) == [[first]]
     assert decode_reply(lm, [lm.tokenizer.eos_token_id]) == ""
+
+
+@pytest.mark.parametrize(("name", "value"), [("stop", ("\n",)), ("seed", 7), ("top_p", 0.5)])
+def test_a_setting_without_an_effect_on_replies_is_refused(name: str, value: object) -> None:
+    """Two keys would stand for one training; TRL's methods use top_p."""
+    decoding = replace(Decoding(temperature=1.0), **{name: value})
+    with pytest.raises(ConfigError, match=rf"decoding\.{name}=.* has no effect"):
+        Ppo("base", TASK, decoding)
+    if name == "top_p":
+        assert Grpo("base", TASK, decoding).decoding.top_p == value
+        return
+    with pytest.raises(ConfigError, match=rf"decoding\.{name}=.* has no effect"):
+        Grpo("base", TASK, decoding)
+
+
+def test_prompts_that_do_not_fit_are_left_out_and_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those whose passages have control tokens, too, if a method takes texts; none is an error."""
+    folder = make_tiny_causal_lm(tmp_path / "lm", ["who wrote it? Ada wrote it."])
+    text = load_causal_lm(str(folder), "float32", "cpu").text
+    request = TASK.build_request(GROUP)
+    length = len(tokenize_chat(text.tokenizer, request.messages))
+    long = replace(GROUP, contexts=(make_context(1, "many words " * 40),))
+    limited = replace(text, context_length=length + 5)
+    assert select_fitting([GROUP, long], TASK, limited, 5) == [GROUP]
+    assert "1 of 2 prompts are left out" in caplog.text
+    with pytest.raises(ConfigError, match=r"None of 1 prompts fits .* training\.mix\.max_words"):
+        select_fitting([GROUP], TASK, limited, 6)
+    spelled = replace(GROUP, contexts=(make_context(1, f"a {text.tokenizer.eos_token} b"),))
+    assert select_fitting([spelled], TASK, text, 5) == [spelled]
+    assert select_fitting([spelled, GROUP], TASK, text, 5, as_text=True) == [GROUP]

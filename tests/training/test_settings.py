@@ -32,12 +32,20 @@ def test_counts_of_fine_tuning_are_at_least_one(name: str) -> None:
         ("learning_rate", 0.0),
         ("max_loss", 0.0),
         ("warmup_steps", -1),
+        ("max_grad_norm", -1.0),
     ],
 )
 def test_settings_of_joint_training_are_in_range(name: str, value: float) -> None:
     """By name, with the value received."""
     with pytest.raises(ConfigError, match=f"{name} must be .*; received {value}"):
         LoopSettings(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ratio", [-0.1, 1.0, 5.0])
+def test_a_warmup_is_a_fraction(ratio: float) -> None:
+    """A percentage would never end."""
+    with pytest.raises(ConfigError, match="warmup_ratio must be"):
+        SftSettings(warmup_ratio=ratio)
 
 
 def test_quantized_weights_need_adapters() -> None:

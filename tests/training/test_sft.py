@@ -23,7 +23,12 @@ from winnow.requests import Message
 from winnow.testing import make_tiny_causal_lm
 from winnow.training.examples import Example
 from winnow.training.settings import check_single_device
-from winnow.training.sft import ReplyTrainer, SftSettings, fine_tune
+from winnow.training.sft import (
+    ReplyTrainer,
+    SftSettings,
+    _build_training_arguments,
+    fine_tune,
+)
 
 TEXTS = ["the colour of the sky is", "blue", "the colour of grass is", "green"]
 EXAMPLES = [
@@ -226,3 +231,12 @@ def test_trainer_gives_the_number_of_tokens_of_a_step_for_every_model(tmp_path: 
     lm.model.__class__ = OwnLoss
     trainer = ReplyTrainer(lm.model, TrainingArguments(str(tmp_path), use_cpu=True))
     assert trainer.model_accepts_loss_kwargs
+
+
+def test_the_learning_rate_rises_over_a_fraction_of_all_steps(tmp_path: Path) -> None:
+    """Of those that Trainer takes, whose last batches of an epoch are incomplete."""
+    settings = SftSettings(warmup_ratio=0.5, device="cpu", precision="float32")
+    for ratio, steps in ((0.5, 10), (0.05, 1), (0.0, 0)):
+        own = replace(settings, warmup_ratio=ratio)
+        arguments = _build_training_arguments(own, tmp_path, "cpu")
+        assert arguments.get_warmup_steps(20) == steps

@@ -87,7 +87,7 @@ def test_the_prompt_is_the_readers(base: str) -> None:
     tokenizer = load_causal_lm(base, "float32", "cpu").tokenizer
     tokenizer.bos_token = "<pad>"
     task = replace(TASK, strategy=Cite(replace(PROMPT, reply_start="Answer:"), DECODING))
-    expected = tokenize_chat(tokenizer, task.build_prompt(GROUPS[0]))
+    expected = tokenize_chat(tokenizer, task.build_request(GROUPS[0]).messages)
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
         single=f"{tokenizer.bos_token} $A",
         special_tokens=[(tokenizer.bos_token, int(tokenizer.bos_token_id))],  # type: ignore[list-item]

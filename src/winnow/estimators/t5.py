@@ -24,7 +24,7 @@ class T5Estimator(WordEstimator):
     scores of a float32 model is then 0.9999. With all weights in bfloat16, it is 0.998.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer."""

@@ -80,10 +80,26 @@ class PairModel(ABC):
 
 
 def build_seq2seq_tokenizer(model: PairModel) -> PairTokenizer:
-    """Create an encoder-decoder's pair tokenizer, which appends the suffix and the end token."""
+    """Create an encoder-decoder's pair tokenizer, whose tokens are those of the joined text.
+
+    The tokenizer of BART adds a start token, and distinguishes "word" from " word"; that of T5 does
+    neither.
+    """
     tokenizer = model.lm.tokenizer
-    tail = [*_tokenize_suffix(model), int(tokenizer.eos_token_id)]
-    return PairTokenizer(tokenizer, model.template, model.max_length, tail=tail)
+
+    def split(text: str) -> list[int]:
+        return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    whole, end = list(tokenizer("a")["input_ids"]), int(tokenizer.eos_token_id)
+    head = whole[: -len(split("a")) - 1] if whole[-1] == end else []
+    return PairTokenizer(
+        tokenizer,
+        model.template,
+        model.max_length,
+        head=head,
+        tail=[*_tokenize_suffix(model), end],
+        prepend_space=split("a b") != [*split("a"), *split("b")],
+    )
 
 
 def build_causal_tokenizer(model: PairModel) -> PairTokenizer:

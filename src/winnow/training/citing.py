@@ -85,8 +85,9 @@ class CitationPrompts:
         citable_questions = list_citable(questions, self.max_words)
         if not citable_questions:
             raise ConfigError(
-                "No training question has a relevant passage among its contexts, so that there is "
-                "nothing to cite. Check training.rankings, the corpus and the training split."
+                "No question of the split has a relevant passage among its contexts, so that there "
+                "is nothing to cite. Check the corpus, training.rankings, training.split and "
+                "training.evaluation.split."
             )
         random.Random(seed).shuffle(citable_questions)
         return citable_questions[: self.examples]
@@ -105,7 +106,7 @@ class CitationMix(CitationPrompts):
         max_words: Number of words to which passages are cut, as in `Cite`.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     examples: Annotated[int, Ge(1)] = 450
 
@@ -130,9 +131,7 @@ class CitationMix(CitationPrompts):
             is_answered = bool(select_targets(question))
             answer = select_reply(question, contexts[numbers[0] - 1]) if is_answered else ""
             reply = f"{answer} {citations}".strip()
-            examples.append(
-                Example(f"{question.question_id}/cited", prompt.render(question, contexts), reply)
-            )
+            examples.append(_build_example("cited", question, contexts, prompt, reply))
         return examples
 
 
@@ -148,7 +147,7 @@ class SyntheticCitations(CitationPrompts):
         replies: Replies of the stronger reader by question id.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     examples: Annotated[int, Ge(1)] = 3201
     min_f1: Annotated[float, Ge(0), Le(1)] | None = None
@@ -163,13 +162,7 @@ class SyntheticCitations(CitationPrompts):
             reply = self.replies.get(question.question_id, "").strip()
             quality = score_citations(reply, mark_relevant(question, contexts)).f1
             if reply and (self.min_f1 is None or quality >= self.min_f1):
-                examples.append(
-                    Example(
-                        f"{question.question_id}/synthetic",
-                        prompt.render(question, contexts),
-                        reply,
-                    )
-                )
+                examples.append(_build_example("synthetic", question, contexts, prompt, reply))
         if not examples:
             raise ConfigError(
                 f"None of {len(self.replies)} replies of the teacher can be used: they are empty "
@@ -177,3 +170,11 @@ class SyntheticCitations(CitationPrompts):
                 "choose a stronger teacher."
             )
         return examples
+
+
+def _build_example(
+    kind: str, question: Question, contexts: Sequence[Context], prompt: Prompt, reply: str
+) -> Example:
+    passages = tuple(context.passage for context in contexts)
+    messages = prompt.render(question, contexts)
+    return Example(f"{question.question_id}/{kind}", messages, reply, passages)

@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 
 from winnow.contexts.gold import is_relevant
 from winnow.errors import ConfigError
-from winnow.records import Context, Question
+from winnow.records import Context, Passage, Question
 from winnow.requests import Message
 from winnow.strategies.prompt import Prompt
 from winnow.targets import require_targets, select_targets, select_writable_answers
@@ -33,11 +33,13 @@ class Example:
         example_id: Id of the question and kind of the example, such as "q1/answered".
         messages: Messages of the prompt.
         completion: Reply that follows the prompt.
+        passages: Passages in the prompt, whose control tokens are text.
     """
 
     example_id: str
     messages: tuple[Message, ...]
     completion: str
+    passages: tuple[Passage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Mix:
         depth: Number of passages in a retrieved example.
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
     new_tokens: ClassVar[tuple[str, ...]] = ()
 
     answered: int = 250
@@ -100,8 +102,9 @@ def build_examples(
 ) -> list[Example]:
     """Draw training examples from the questions and return them in random order.
 
-    "Retrieved" examples are drawn from all questions that have an answer. The other kinds are drawn
-    from the questions that have both a context with the answer and a context without it.
+    "Retrieved" examples are drawn from all questions with an answer and a retrieved passage. The
+    other kinds are drawn from the questions that have both a context with the answer and a context
+    without it.
 
     Args:
         questions: Training questions with their contexts, best-ranked first.
@@ -118,7 +121,8 @@ def build_examples(
     for question, contexts in questions:
         if select_targets(question):
             retrieved_contexts = [context for context in contexts if context.rank]
-            candidates.append((question, retrieved_contexts[: mix.depth]))
+            if retrieved_contexts:
+                candidates.append((question, retrieved_contexts[: mix.depth]))
     sample = rng.sample(candidates, min(mix.retrieved, len(candidates)))
     examples = [
         _build_example("retrieved", question, contexts, require_targets(question)[0], render)
@@ -203,4 +207,5 @@ def select_reply(question: Question, context: Context) -> str:
 def _build_example(
     kind: str, question: Question, contexts: Sequence[Context], reply: str, render: Render
 ) -> Example:
-    return Example(f"{question.question_id}/{kind}", render(question, contexts), reply)
+    passages = tuple(context.passage for context in contexts)
+    return Example(f"{question.question_id}/{kind}", render(question, contexts), reply, passages)

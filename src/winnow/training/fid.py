@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from annotated_types import Ge
+
+from winnow.identity.values import check_values
 from winnow.metrics.answer import exact_match
 from winnow.modeling.pair_model import PairModel
 from winnow.training.chunks import Chunk, build_chunks
@@ -34,7 +37,10 @@ class Fid(Method[Sequence[Group]]):
     revision: ClassVar[int] = 1
 
     generator: Seq2SeqGenerator
-    top: int = 10
+    top: Annotated[int, Ge(1)] = 10
+
+    def __post_init__(self) -> None:
+        check_values("method", self)
 
     @property
     def components(self) -> Mapping[str, PairModel]:

@@ -161,7 +161,7 @@ def compute_seq2seq_log_likelihood(
 class Seq2SeqGenerator(Generator):
     """An encoder-decoder generator, such as T5."""
 
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
 
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer."""

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from winnow.errors import InputError
 from winnow.records import Context, Question
@@ -69,3 +70,17 @@ def shuffle_indices(num_groups: int, seed: int, epoch: int) -> list[int]:
 def list_question_ids(groups: Sequence[Group]) -> list[str]:
     """Return the ids of the groups' questions."""
     return [group.question.question_id for group in groups]
+
+
+def describe_groups(groups: Sequence[Group]) -> list[list[Any]]:
+    """Return all of the groups that a training reads, as plain values."""
+    return [
+        [
+            group.question.question_id,
+            group.question.text,
+            list(group.question.answers),
+            [context.passage.passage_id for context in group.contexts],
+            list(group.answer_log_probs),
+        ]
+        for group in groups
+    ]

@@ -35,7 +35,7 @@ from winnow.modeling.loading import keep_freed_memory
 from winnow.training.attention import without_cudnn_attention
 from winnow.training.backward import Autocast, accumulate_gradients
 from winnow.training.checkpoints import Checkpoint
-from winnow.training.groups import Group, list_question_ids, shuffle_indices
+from winnow.training.groups import Group, describe_groups, list_question_ids, shuffle_indices
 from winnow.training.memory import explain_out_of_memory, measure_peak_memory
 from winnow.training.method import Method
 from winnow.training.progress import LoopReport, Progress, set_dropout
@@ -48,6 +48,8 @@ Advance = Callable[[int, str], None]
 _REPORT_FILE = "training.json"
 _BYTES_PER_PARAMETER = 20
 """Free disk space that training needs per trained parameter, for checkpoints and saved models."""
+_BYTES_PER_FROZEN = 4
+"""The same for a parameter that adapters leave as it is: two saved models in bfloat16."""
 
 
 @without_cudnn_attention()
@@ -167,9 +169,11 @@ class _Loop:
     def run(self) -> LoopReport:
         """Train the remaining epochs, then move the best models to `out`."""
         self.out.parent.mkdir(parents=True, exist_ok=True)
+        num_trained = sum(parameter.numel() for parameter in self.parameters)
+        num_all = sum(p.numel() for module in self.modules.values() for p in module.parameters())
         check_free_space(
             self.out.parent,
-            _BYTES_PER_PARAMETER * sum(parameter.numel() for parameter in self.parameters),
+            _BYTES_PER_PARAMETER * num_trained + _BYTES_PER_FROZEN * (num_all - num_trained),
         )
         self.progress = Progress(**self.checkpoint.load(self.fingerprint))
         self.advance(self.progress.step, "")
@@ -376,7 +380,7 @@ class _Loop:
             "method": type(self.method).__name__,
             **{f"method.{name}": value for name, value in method_settings.items()},
             **settings,
-            "questions": compute_key([list_question_ids(self.train), list_question_ids(self.dev)]),
+            "questions": compute_key([describe_groups(self.train), describe_groups(self.dev)]),
             "processes": self.processes.num_processes,
             **{
                 f"{name}.parameters": sum(p.numel() for p in module.parameters())

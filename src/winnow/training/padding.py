@@ -23,7 +23,7 @@ def encode_example(example: Example, text: TextInterface) -> dict[str, Any]:
         The token ids of prompt and reply as "input_ids", the number of tokens in the reply,
         including the end token, as "reply", and the id of the example as "example_id".
     """
-    prompt_ids = tokenize_chat(text.tokenizer, example.messages)
+    prompt_ids = tokenize_chat(text.tokenizer, example.messages, passages=example.passages)
     reply_ids = text.tokenizer(example.completion, add_special_tokens=False)["input_ids"]
     input_ids = [*prompt_ids, *reply_ids, text.reply_end_id]
     return {"input_ids": input_ids, "reply": len(reply_ids) + 1, "example_id": example.example_id}

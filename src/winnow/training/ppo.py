@@ -32,7 +32,13 @@ from winnow.training.policy_gradient import (
     masked_mean,
     whiten,
 )
-from winnow.training.rollouts import RewardedTask, decode_reply, encode_prompts, generate_replies
+from winnow.training.rollouts import (
+    RewardedTask,
+    check_decoding,
+    decode_reply,
+    encode_prompts,
+    generate_replies,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -135,6 +141,7 @@ class Ppo(Method[Rollouts]):
         check_values("method", self)
         if self.decoding.temperature <= 0:
             raise ConfigError("Rollouts are sampled: set decoding.temperature above 0.")
+        check_decoding(self.decoding, ("stop", "seed", "top_p"))
 
     @property
     def updates(self) -> int:  # type: ignore[override]
@@ -182,7 +189,7 @@ class Ppo(Method[Rollouts]):
         import accelerate.utils
         import torch
 
-        prompts = encode_prompts(self.policy, [self.task.build_prompt(group) for group in groups])
+        prompts = encode_prompts(self.policy, [self.task.build_request(group) for group in groups])
         replies = self._generate(prompts, self.decoding.temperature)
         scores = [
             self.task.score(group, self._decode(reply))
@@ -269,7 +276,7 @@ class Ppo(Method[Rollouts]):
 
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
         """Compute reward and metrics of a greedy reply to each question."""
-        prompts = encode_prompts(self.policy, [self.task.build_prompt(group) for group in groups])
+        prompts = encode_prompts(self.policy, [self.task.build_request(group) for group in groups])
         replies = self._generate(prompts, 0.0)
         return [
             {**self.task.score(group, self._decode(reply)), "reply_tokens": float(len(reply))}

@@ -80,6 +80,6 @@ def set_dropout(model: torch.nn.Module, probability: float) -> None:
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = probability
-        for name in ("dropout", "attention_dropout"):
+        for name in ("dropout", "attention_dropout", "activation_dropout"):
             if isinstance(getattr(module, name, None), float):
                 setattr(module, name, probability)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from annotated_types import Gt
+from annotated_types import Ge, Gt
 
 from winnow.contexts import marginalization
 from winnow.identity.values import check_values
@@ -46,7 +46,7 @@ class Rag(Method[Sequence[Group]]):
     generator: Generator
     objective: Objective = "marginal"
     scale: Annotated[float, Gt(0)] = 1.0
-    top: int = 10
+    top: Annotated[int, Ge(1)] = 10
 
     def __post_init__(self) -> None:
         check_values("method", self)

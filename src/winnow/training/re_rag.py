@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from annotated_types import Ge
 
 from winnow.contexts import marginalization
 from winnow.estimators.pair import PairEstimator
@@ -57,7 +59,7 @@ class ReRag(Method[Sequence[Group]]):
     objective: Objective = "paper"
     alpha_re: float = 1.0
     alpha_tok: float = 1.0
-    top: int = 10
+    top: Annotated[int, Ge(1)] = 10
 
     def __post_init__(self) -> None:
         check_values("method", self)

@@ -91,4 +91,4 @@ def _build_example(
     request = build_segment_request(
         prompt, question, Decoding(), passage=context.passage if context else None
     )
-    return Example(f"{question.question_id}/{kind}", request.messages, reply)
+    return Example(f"{question.question_id}/{kind}", request.messages, reply, request.passages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,15 +14,18 @@ from winnow.metrics.base import MeanMetric, Sample
 from winnow.modeling.chat import tokenize_chat
 from winnow.modeling.loading import LanguageModel
 from winnow.modeling.pair_inputs import pad_rows
+from winnow.modeling.text_interface import TextInterface
 from winnow.predictions import Prediction
 from winnow.protocols import Strategy
-from winnow.records import Answer, Context, Question
-from winnow.requests import Generate, Generation, Message, Plan
+from winnow.records import Answer, Context, Decoding, Question
+from winnow.requests import Generate, Generation, Plan
 from winnow.steps import Step, describe_round
 from winnow.training.groups import Group
 
 if TYPE_CHECKING:
     import torch
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +44,9 @@ class RewardedTask:
     reward: MeanMetric
     metrics: Sequence[MeanMetric] = ()
 
-    def build_prompt(self, group: Group) -> tuple[Message, ...]:
-        """Return a question's chat prompt, or raise ConfigError for a multi-request strategy."""
-        return _start(self.strategy.plan(group.question, group.contexts))[1].messages
+    def build_request(self, group: Group) -> Generate:
+        """Return a question's request, or raise ConfigError for a multi-request strategy."""
+        return _start(self.strategy.plan(group.question, group.contexts))[1]
 
     def build_sample(self, group: Group, reply: str) -> Sample:
         """Return the sample that metrics read: the strategy's prediction from a reply."""
@@ -120,9 +124,66 @@ def _start(plan: Plan[Answer]) -> tuple[Plan[Answer], Generate]:
     return plan, requests[0]
 
 
-def encode_prompts(lm: LanguageModel, prompts: Sequence[Sequence[Message]]) -> list[list[int]]:
-    """Tokenize chat prompts as a reader does."""
-    return [tokenize_chat(lm.tokenizer, prompt) for prompt in prompts]
+def check_decoding(decoding: Decoding, unused: Sequence[str]) -> None:
+    """Raise ConfigError for a setting of the rollouts that would have no effect."""
+    for name in unused:
+        value, default = getattr(decoding, name), getattr(Decoding(), name)
+        if value != default:
+            raise ConfigError(
+                f"decoding.{name}={value!r} has no effect on the replies that this training draws. "
+                f"Set it to {default!r}."
+            )
+
+
+def select_fitting(
+    groups: Sequence[Group],
+    task: RewardedTask,
+    text: TextInterface,
+    max_new_tokens: int,
+    *,
+    as_text: bool = False,
+) -> list[Group]:
+    """Select the questions whose prompts leave room for a reply, and log how many do not.
+
+    Args:
+        groups: Questions with their contexts.
+        task: Prompts of the questions.
+        text: Tokenizer and limits of the reader.
+        max_new_tokens: Maximum number of tokens of a reply.
+        as_text: Whether prompts are given as texts, so that those whose passages spell out control
+            tokens, which would be read as such, are left out, too.
+
+    Raises:
+        ConfigError: If no question is left.
+    """
+    fitting = []
+    for group in groups:
+        request = task.build_request(group)
+        ids = tokenize_chat(text.tokenizer, request.messages, passages=request.passages)
+        is_read = not as_text or ids == tokenize_chat(text.tokenizer, request.messages)
+        if is_read and len(ids) + max_new_tokens <= text.context_length:
+            fitting.append(group)
+    if not fitting and groups:
+        raise ConfigError(
+            f"None of {len(groups)} prompts fits with a reply of {max_new_tokens} tokens into the "
+            f"{text.context_length} tokens of the reader. Lower training.mix.max_words."
+        )
+    if len(fitting) < len(groups):
+        _log.warning(
+            "%d of %d prompts are left out: with a reply they exceed the context length of the "
+            "reader, or the method cannot give it their control tokens as text.",
+            len(groups) - len(fitting),
+            len(groups),
+        )
+    return fitting
+
+
+def encode_prompts(lm: LanguageModel, requests: Sequence[Generate]) -> list[list[int]]:
+    """Tokenize the chat prompts of requests as a reader does."""
+    return [
+        tokenize_chat(lm.tokenizer, request.messages, passages=request.passages)
+        for request in requests
+    ]
 
 
 def generate_replies(

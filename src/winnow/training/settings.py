@@ -43,11 +43,11 @@ class SftSettings:
         seed: Seed of shuffling and dropout.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     epochs: Annotated[float, Gt(0)] = 1.0
     learning_rate: Annotated[float, Gt(0)] = 1e-4
-    warmup_ratio: float = 0.05
+    warmup_ratio: Annotated[float, Ge(0), Lt(1)] = 0.05
     weight_decay: Annotated[float, Ge(0)] = 0.0
     batch_size: Annotated[int, Ge(1)] = 4
     accumulation: Annotated[int, Ge(1)] = 4
@@ -86,7 +86,7 @@ class LoopSettings:
         batch_questions: Number of questions per device in a batch.
         accumulation: Number of batches per optimizer step, summed over all devices.
         chunk_tokens: Maximum number of tokens, including padding, in a chunk: the rows that run
-            through a model at once.
+            through a model at once. With dropout, another number is like another seed.
         gradient_caching: Whether to run each chunk twice instead of keeping its activations in
             memory.
         gradient_checkpointing: Whether the models keep only the inputs of their layers and
@@ -113,7 +113,7 @@ class LoopSettings:
     batch_questions: Annotated[int, Ge(1)] = 4
     accumulation: Annotated[int, Ge(1)] = 16
     chunk_tokens: Annotated[
-        int, Ge(1), SpeedOnly("gradients are summed over chunks, whose size affects only rounding")
+        int, Ge(1), SpeedOnly("a chunk's size affects rounding, and which units dropout drops")
     ] = 8192
     gradient_caching: Annotated[bool, SpeedOnly("the same gradient is computed in two passes")] = (
         False
@@ -122,7 +122,7 @@ class LoopSettings:
         False
     )
     dropout: Annotated[float, Ge(0), Lt(1)] | None = None
-    max_grad_norm: float = 1.0
+    max_grad_norm: Annotated[float, Ge(0)] = 1.0
     max_loss: Annotated[
         float, Gt(0), SpeedOnly("the limit stops a run and does not affect a run that finishes")
     ] = 1e5

@@ -28,7 +28,6 @@ from transformers import (
     set_seed,
 )
 from transformers.trainer_callback import ExportableState
-from transformers.trainer_utils import get_last_checkpoint
 
 from winnow.artifacts.files import check_free_space
 from winnow.errors import ConfigError, WinnowError
@@ -36,6 +35,7 @@ from winnow.modeling.devices import pick_device, resolve_dtype
 from winnow.modeling.loading import LanguageModel, load_causal_lm
 from winnow.training.adapters import add_adapters, save_merged
 from winnow.training.attention import without_cudnn_attention
+from winnow.training.checkpoint_folders import find_last_checkpoint
 from winnow.training.examples import Example
 from winnow.training.memory import explain_out_of_memory, measure_peak_memory
 from winnow.training.padding import LeftPaddingCollator, LengthGroupedSampler, encode_example
@@ -140,11 +140,11 @@ def fine_tune(
         )
     trainer = ReplyTrainer(
         model=model,
-        args=_build_training_arguments(settings, checkpoints, device.type, len(usable)),
+        args=_build_training_arguments(settings, checkpoints, device.type),
         train_dataset=usable,
         data_collator=LeftPaddingCollator(int(lm.tokenizer.pad_token_id)),
     )
-    last_checkpoint = get_last_checkpoint(str(checkpoints)) if checkpoints.is_dir() else None  # type: ignore[no-untyped-call]
+    last_checkpoint = find_last_checkpoint(checkpoints)
     trainer.losses = _LossTotal(last_checkpoint)
     trainer.add_callback(trainer.losses)
     trainer.add_callback(_MetricsLogger(trainer, log))
@@ -283,11 +283,8 @@ class _MetricsLogger(TrainerCallback):
 
 
 def _build_training_arguments(
-    settings: SftSettings, checkpoints: Path, device: str, num_examples: int
+    settings: SftSettings, checkpoints: Path, device: str
 ) -> TrainingArguments:
-    steps = max(
-        1, round(num_examples / (settings.batch_size * settings.accumulation) * settings.epochs)
-    )
     arguments = TrainingArguments(
         output_dir=str(checkpoints),
         per_device_train_batch_size=settings.batch_size,
@@ -295,7 +292,7 @@ def _build_training_arguments(
         num_train_epochs=settings.epochs,
         learning_rate=settings.learning_rate,
         lr_scheduler_type="linear",
-        warmup_steps=round(settings.warmup_ratio * steps),
+        warmup_steps=settings.warmup_ratio,  # of all steps, because it is below 1
         weight_decay=settings.weight_decay,
         bf16=resolve_dtype(settings.precision, settings.device) == "bfloat16",
         use_cpu=device == "cpu",

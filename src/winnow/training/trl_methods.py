@@ -23,12 +23,11 @@ from winnow.modeling.devices import pick_device, resolve_dtype
 from winnow.records import Decoding
 from winnow.training.adapters import load_with_adapters, save_merged
 from winnow.training.attention import without_cudnn_attention
+from winnow.training.checkpoint_folders import find_last_checkpoint
 from winnow.training.loop import Log
 from winnow.training.memory import explain_out_of_memory, measure_peak_memory
 from winnow.training.progress import LoopReport, set_dropout
-from winnow.training.rollouts import (
-    RewardedTask,
-)  # not for type checkers alone: settings read annotations
+from winnow.training.rollouts import RewardedTask, check_decoding
 from winnow.training.settings import check_single_device, count_processes, divide_accumulation
 
 if TYPE_CHECKING:
@@ -74,6 +73,7 @@ class TrlMethod:
         check_values("method", self)
         if self.decoding.temperature <= 0:
             raise ConfigError("Replies are sampled: set decoding.temperature above 0.")
+        check_decoding(self.decoding, ("stop", "seed"))
 
     @without_cudnn_attention()
     @explain_out_of_memory(
@@ -97,7 +97,6 @@ class TrlMethod:
         import trl
         from datasets import Dataset
         from transformers import set_seed
-        from transformers.trainer_utils import get_last_checkpoint
 
         report_file = out / _REPORT_FILE
         if report_file.is_file():
@@ -124,7 +123,7 @@ class TrlMethod:
             callbacks=[_build_callback(log, settings.max_loss)],
         )
         start_time = time.monotonic()
-        last_checkpoint = get_last_checkpoint(str(checkpoints)) if checkpoints.is_dir() else None  # type: ignore[no-untyped-call]
+        last_checkpoint = find_last_checkpoint(checkpoints)
         tokens_before = _count_tokens(last_checkpoint) if last_checkpoint else 0.0
         output = trainer.train(resume_from_checkpoint=last_checkpoint)
         seconds = time.monotonic() - start_time
@@ -155,7 +154,7 @@ class TrlMethod:
         """Return the prompt as the reader renders it, without the special tokens that TRL's
         tokenizer adds.
         """
-        text = render_chat(tokenizer, self.task.build_prompt(group))
+        text = render_chat(tokenizer, self.task.build_request(group).messages)
         token_ids: list[int] = tokenizer("a")["input_ids"]
         adds_first = bool(token_ids) and token_ids[0] == tokenizer.bos_token_id
         return text.removeprefix(tokenizer.bos_token) if adds_first else text
