@@ -8,7 +8,8 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlencode
+from typing import Any
+from urllib.parse import unquote, urlencode
 
 import pytest
 
@@ -29,6 +30,23 @@ needs_chromium = pytest.mark.skipif(
 )
 A, B, CLOSED = "post_fusion k=5 retrieved", "concatenation k=5 gold_first", "closed_book k=0 none"
 Open = Callable[..., str]
+_SCRIPT = """<script>
+(async () => {
+  const wait = (time) => new Promise((done) => setTimeout(done, time));
+  while (!cells) await wait(50);
+  const click = async (name) => {
+    const { createObjectURL } = URL, { click } = HTMLAnchorElement.prototype, saved = [];
+    URL.createObjectURL = (blob) => { saved.push(blob.text()); return "#"; };
+    HTMLAnchorElement.prototype.click = function () { saved.unshift(this.download); };
+    const link = [...document.querySelectorAll("a")].find((one) => one.textContent === name);
+    link.dispatchEvent(new MouseEvent("click", { cancelable: true, bubbles: true }));
+    Object.assign(URL, { createObjectURL });
+    Object.assign(HTMLAnchorElement.prototype, { click });
+    return Promise.all(saved);
+  };
+  const returned = await (async () => { BODY })();
+  document.body.dataset.returned = encodeURIComponent(JSON.stringify(returned));
+})();</script>"""
 
 
 def at_positions(cell: CellResult, positions: Sequence[int]) -> CellResult:
@@ -147,6 +165,20 @@ def open_page(
     }
     assert {url for url in urls if url.startswith("http") and "google" not in url} == set()
     return html.unescape(done.stdout.partition(begin)[2].partition("<footer")[0])
+
+
+def run_script(page: Page, folder: Path, script: str, **state: str) -> Any:
+    """Return what the body of an asynchronous function returns in a page, which it may change.
+
+    `wait` waits for milliseconds, and `click` returns the name and text of what a link saves.
+    """
+    file = folder / "script.html"
+    text = page.render().replace("</body>", _SCRIPT.replace("BODY", script) + "</body>")
+    file.write_text(text, encoding="utf-8")
+    elements = open_page(file, begin="<body", milliseconds=20_000, **state)
+    match = re.search('data-returned="([^"]*)"', elements)
+    assert match is not None, "the script failed"
+    return json.loads(unquote(match[1]))
 
 
 def read_text(elements: str) -> str:

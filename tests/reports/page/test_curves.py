@@ -1,5 +1,7 @@
 """Charts of confidence and of trainings on the page, in a real browser."""
 
+import csv
+import io
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +15,7 @@ from tests.reports.page.page_browser import (
     needs_chromium,
     open_page,
     read_text,
+    run_script,
 )
 from winnow.metrics.selective import REPLIES
 from winnow.predictions import RoleUsage
@@ -121,3 +124,41 @@ def test_trainings_are_drawn(tmp_path: Path) -> None:
     assert A not in elements
     reward = open_page(file, view="explore", kind="training", logged="reward")
     assert "reward: 0.1" in reward
+
+
+@needs_chromium
+def test_saved_values_say_what_they_are(tmp_path: Path) -> None:
+    """The risk where a metric that is no share is asked for, what a training logged, the baseline
+    of differences.
+    """
+    page = replace(
+        build_page([with_votes(CELLS[0]), *CELLS[1:]]), curves={"tuned": {"loss": [(1, 2.0)]}}
+    )
+    script = """
+    const states = [{ kind: "coverage", metric: "tokens" }, { kind: "training", metric: "em" },
+      { kind: "difference", baseline: cells[1].name }, { kind: "dots", baseline: cells[1].name },
+      { kind: "dots", metric: "tokens" }];
+    const found = [];
+    for (const state of states) {
+      location.hash = link({ view: "explore", ...state });
+      await wait(600);
+      const menu = document.querySelector("select[name=Metric]");
+      const options = menu ? [...menu.options].map((option) => option.value) : [];
+      const drawn = document.getElementById("chart").innerHTML;
+      found.push([...await click("save its values as CSV"), options, drawn]);
+    }
+    return found;"""
+    found = run_script(page, tmp_path, script)
+    names = [name.removeprefix("Winnow: <test> ") for name, *_ in found]
+    assert names[:3] == [
+        "coverage 100 − EM.csv",
+        "training loss.csv",
+        f"difference EM to {B}.csv",
+    ]
+    rows = [list(csv.DictReader(io.StringIO(text))) for _, text, *_ in found]
+    assert [own[0]["metric"] for own in rows] == ["100 − EM", "loss", "EM", "EM", "tokens"]
+    assert [own[0].get("compared with") for own in rows] == [None, None, B, B, None]
+    _, _, options, drawn = found[0]
+    assert "em" in options
+    assert "tokens" not in options
+    assert "100 − EM of 3 cells" in drawn

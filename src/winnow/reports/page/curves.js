@@ -8,7 +8,7 @@ const nameBin = (bin) => `${(100 * bin) / BINS}-${(100 * (bin + 1)) / BINS}`;
 
 // The kinds of charts that the page has data for.
 function listKinds() {
-  const hasConfidence = cells.some((cell) => cell.confidences.length) && data.metrics.some((metric) => metric.unit === "percent");
+  const hasConfidence = cells.some((cell) => cell.confidences.length) && listShares().length > 0;
   return { ...KINDS, ...(hasConfidence ? CURVE_KINDS : {}), ...(Object.keys(data.curves).length ? { training: "curves of trainings" } : {}) };
 }
 
@@ -25,7 +25,12 @@ function listConfident(cell, metric) {
   return cell.confidences.map((confidence, index) => [confidence, values[index]]).filter(([confidence, value]) => confidence !== null && value !== null).sort((x, y) => y[0] - x[0]);
 }
 
-const shareMetric = (metric) => (metric.unit === "percent" ? metric : data.metrics.find((one) => one.unit === "percent") || metric);
+// The metrics that charts of confidence draw, of which another one is replaced by the first.
+const listShares = () => data.metrics.filter((metric) => metric.unit === "percent");
+const chooseShare = (name) => listShares().find((metric) => metric.name === name) || listShares()[0];
+
+// What the values of a chart are called.
+const nameValues = (choice) => (choice.kind === "training" ? choice.logged : choice.kind === "coverage" && !choice.metric.lower ? `100 − ${choice.metric.title}` : choice.metric.title);
 
 function buildCurvePoint(point, sum, n, rest) {
   const mean = sum / n, [low, high] = computeWilson(mean, n);
@@ -57,10 +62,10 @@ function listCalibration(point, metric) {
 }
 
 function buildCurves(choice, points, width) {
-  const metric = shareMetric(choice.metric), isRisk = choice.kind === "coverage";
+  const { metric } = choice, isRisk = choice.kind === "coverage";
   const drawn = points.filter((point) => findCell(point.cell).confidences.length).flatMap((point) => (isRisk ? listCoverage : listCalibration)(point, metric));
   const x = { field: "at", type: "quantitative", title: isRisk ? "questions answered, %" : "confidence, %", scale: { domain: [0, 100] } };
-  const axis = { type: "quantitative", title: isRisk && !metric.lower ? `100 − ${metric.title} of the answers, %` : `${metric.title} of the answers, %`, scale: { zero: true } };
+  const axis = { type: "quantitative", title: `${nameValues(choice)} of the answers, %`, scale: { zero: true } };
   const { field, color, key, shape } = describeColors(choice.color, drawn, { symbolFillColor: "transparent" });
   const tooltip = [{ field: "words", title: "setting" }, { field: "text", title: `${axis.title}, 95 % interval` }, { field: "n", title: "answers" }, { field: "confidence", title: isRisk ? "confidence at least, %" : "mean confidence, %" }];
   const other = ["k", ...listFields().map((one) => one.name)].find((name) => ![choice.color, choice.facet, NONE].includes(name) && new Set(drawn.map((point) => point[describeField(name)?.field])).size > 1);
@@ -78,7 +83,7 @@ function buildCurves(choice, points, width) {
 
 // How many answers have each confidence, and how many of them are right.
 function buildHistograms(choice, points, width) {
-  const metric = shareMetric(choice.metric), most = points.filter((point) => findCell(point.cell).confidences.length).slice(0, MOST_PANELS);
+  const { metric } = choice, most = points.filter((point) => findCell(point.cell).confidences.length).slice(0, MOST_PANELS);
   const columns = Math.min(3, most.length) || 1;
   const right = metric.lower ? [`${metric.title} below 50`, "higher"] : [`${metric.title} at least 50`, "lower"];
   const panels = most.map((point) => ({ ...point, words: wrap(point.words, width / columns / 7) }));

@@ -30,7 +30,7 @@ function chooseChart(state) {
   const color = allow(state.color, kind === "lines" || isCurve ? first(...[LINE, "strategy", ...names].filter((name) => name !== x)) : first(...["k", ...names].filter((name) => name !== x)));
   const facet = allow(state.facet, first(...["placement", ...names].filter((name) => name !== x && name !== color && (name === "placement" || name === "k"))));
   const baseline = findCell(state.baseline) || cells[data.story.headline.cells[1] ?? data.story.headline.cells[0] ?? 0];
-  return { kind, x, color, facet, held, baseline, metric: kind === "difference" ? data.metrics[0] : getMetric(state.metric), cost: getMetric(state.cost || data.cost), logged: listLogged().includes(state.logged) ? state.logged : listLogged()[0] };
+  return { kind, x, color, facet, held, baseline, metric: kind === "difference" ? data.metrics[0] : isCurve ? chooseShare(state.metric) : getMetric(state.metric), cost: getMetric(state.cost || data.cost), logged: listLogged().includes(state.logged) ? state.logged : listLogged()[0] };
 }
 
 const isHeld = (cell, held) => Object.entries(held).every(([name, value]) => (cell.closed && OWN.includes(name)) || String(cell.fields[name]) === value);
@@ -220,8 +220,8 @@ async function embedChart(element, choice, points) {
     const text = style("--text"), line = style("--line");
     const config = { background: style("--back"), lineBreak: "\n", font: "system-ui, sans-serif", view: { stroke: null }, legend: { labelColor: text, titleColor: text, labelLimit: 400, titleLimit: 400, labelFontSize: 12, titleFontSize: 12 }, header: { labelColor: text, labelFontSize: 12 },
       axis: { labelColor: text, titleColor: text, gridColor: line, domainColor: line, tickColor: line, titleFontWeight: "normal", labelFontSize: 12, titleFontSize: 12 }, text: { color: text } };
-    const description = `${listKinds()[choice.kind]}: ${choice.kind === "training" ? choice.logged : choice.metric.title} of ${count(points.length, "cell")}`;
-    const { view } = await vegaEmbed(element, { $schema: "https://vega.github.io/schema/vega-lite/v6.json", description, ...spec, config }, { renderer: "svg", actions: { export: true, source: false, compiled: false, editor: false }, downloadFileName: `winnow ${choice.kind} ${choice.metric.name}` });
+    const description = `${listKinds()[choice.kind]}: ${nameValues(choice)} of ${count(points.length, "cell")}`;
+    const { view } = await vegaEmbed(element, { $schema: "https://vega.github.io/schema/vega-lite/v6.json", description, ...spec, config }, { renderer: "svg", actions: { export: true, source: false, compiled: false, editor: false }, downloadFileName: `winnow ${nameFile(choice)}` });
     view.addEventListener("click", (event, item) => item?.datum?.cell && go({ view: "questions", a: item.datum.cell, confidence: item.mark.marktype === "line" ? "" : item.datum.range }, {}));
   } catch (error) {
     element.replaceChildren(h("p", { class: "note" }, `This chart cannot be drawn: ${error.message}`));
@@ -234,18 +234,18 @@ function showExplore(state) {
   const points = drawChart(chart, choice);
   const numUndefined = cells.filter((cell) => !cell.intervals[choice.metric.name]).length;
   const numApart = choice.kind === "difference" ? points.filter((point) => point.difference === null && point.first !== choice.baseline.first).length : 0;
-  const metrics = data.metrics.map((metric) => [metric.name, metric.title]);
+  const listOptions = (metrics) => metrics.map((metric) => [metric.name, metric.title]), offered = choice.kind === "difference" ? data.metrics.slice(0, 1) : CURVE_KINDS[choice.kind] ? listShares() : data.metrics;
   const options = [[NONE, "none"], ...fields.map((field) => [field.name, field.name])];
   const isFree = choice.kind === "dots" || choice.kind === "lines", isCurve = CURVE_NOTES[choice.kind] !== undefined;
   return [
     h("div", { class: "controls" },
       select("Chart", Object.entries(listKinds()), choice.kind, (value) => go({ kind: value, x: "", color: "", facet: "" })),
       choice.kind === "training" && select("Logged", listLogged().map((name) => [name, name]), choice.logged, (value) => go({ logged: value })),
-      choice.kind !== "training" && select("Metric", choice.kind === "difference" ? metrics.slice(0, 1) : metrics, choice.metric.name, (value) => go({ metric: value })),
+      choice.kind !== "training" && select("Metric", listOptions(offered), choice.metric.name, (value) => go({ metric: value })),
       isFree && select(choice.kind === "dots" ? "Rows" : "x axis", options, choice.x, (value) => go({ x: value })),
       (isFree || CURVE_KINDS[choice.kind]) && choice.kind !== "confidence" && select("Color", options, choice.color, (value) => go({ color: value })),
       (isFree || CURVE_KINDS[choice.kind]) && choice.kind !== "confidence" && select("Panels", options, choice.facet, (value) => go({ facet: value })),
-      choice.kind === "cost" && select("Cost", metrics, choice.cost.name, (value) => go({ cost: value })),
+      choice.kind === "cost" && select("Cost", listOptions(data.metrics), choice.cost.name, (value) => go({ cost: value })),
       !isCurve && select(choice.kind === "difference" ? "Baseline" : "Compared in tooltips with", cells.map((cell) => [cell.name, cell.words]), choice.baseline.name, (value) => go({ baseline: value }))),
     choice.kind !== "training" && h("div", { class: "controls" }, fields.map((field) => select(`Only ${field.name}`, [["", "all"], ...field.values.map((value) => [String(value), String(value)])], choice.held[field.name] || "",
       (value) => go({ [`only ${field.name}`]: value })))),
@@ -285,11 +285,12 @@ function save(name, rows) {
 // Points with the fields of their cells by name, and curves as they are.
 function saveRows(rows, choice) {
   const names = listFields().map((field) => field.name), drawing = /^(f\d+|paint|panel|first|words|numSame|text|short|costText|against|closed)$/;
-  const told = { metric: choice.metric.title, ...(choice.kind === "cost" && { "cost of": choice.cost.title }), ...(choice.kind === "differences" && { "compared with": choice.baseline.words }) };
+  const told = { metric: nameValues(choice), ...(choice.kind === "cost" && { "cost of": choice.cost.title }), ...(!CURVE_NOTES[choice.kind] && choice.metric === data.metrics[0] && { "compared with": choice.baseline.name }) };
   const named = rows.map((row) => ({ ...told, ...Object.fromEntries(names.map((name, index) => [name, row[`f${index}`]]).filter(([, value]) => value !== undefined)), ...Object.fromEntries(Object.entries(row).filter(([name]) => !drawing.test(name))) }));
-  save(`${data.title} ${choice.kind} ${choice.metric.name}.csv`, [Object.keys(named[0] || {}), ...named.map(Object.values)]);
+  save(`${data.title} ${nameFile(choice)}.csv`, [Object.keys(named[0] || {}), ...named.map(Object.values)]);
 }
 
+const nameFile = (choice) => `${choice.kind} ${nameValues(choice)}${choice.kind === "difference" ? ` to ${choice.baseline.name}` : ""}`;
 const saveText = (name, text) => h("a", { href: URL.createObjectURL(new Blob([text])), download: name }).click();
 
 // The metric by the position of the gold passage in the prompt.
