@@ -287,3 +287,23 @@ def test_a_value_of_some_questions_says_of_how_many() -> None:
     )
     (values, *_), _ = compare_with_paper(part, [cell], 0, ())
     assert any(text.endswith("(n 2)") for text in values.rows[0])
+
+
+@pytest.mark.parametrize("name", ["dataset", "dataset.parser.path", "split"])
+def test_cells_of_several_data_sets_have_no_counterpart(name: str) -> None:
+    """The paper's values are of one data set, which no label of a cell says."""
+    cells = [
+        replace(cell, labels=replace(cell.labels, varying=((name, value),), questions=value))
+        for value in ("nq", "triviaqa")
+        for cell in (
+            cell_result("concatenation", 5, "retrieved", [1.0, 0.0]),
+            cell_result("post_fusion", 5, "retrieved", [1.0, 1.0]),
+        )
+    ]
+    part = load_paper_part("post_fusion", "table2", "NQ", "ChatGPT")
+    tables, notes = compare_with_paper(part, cells, 0, ())
+    assert [table.title for table in tables] == [f"Beside the paper: {part.source}"]
+    ours = [row for row in tables[0].rows if "in the paper alone" not in row[0]]
+    assert len(ours) == 4
+    assert all(row[5:8] == [NOT_REPORTED, UNDEFINED, UNDEFINED] for row in ours)
+    assert notes == []

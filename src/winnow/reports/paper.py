@@ -35,8 +35,8 @@ def compare_with_paper(
         Tables, and notes on differences for which we have too few questions.
     """
     tables = [_build_values_table(part, cells, seed)]
-    is_mixed = part.is_by_model and any(cell.labels.varies_reader for cell in cells)
-    differences = [] if is_mixed else compute_differences(part, cells, seed)
+    is_covered = all(_covers(part, cell) for cell in cells)
+    differences = compute_differences(part, cells, seed) if is_covered else []
     if differences:
         tables.append(build_differences_table(differences))
     if part.questions and filtered:
@@ -89,6 +89,12 @@ def _build_values_table(part: PaperPart, cells: Sequence[CellResult], seed: int)
     return TableView(f"Beside the paper: {part.source}", caption, columns, rows, subject=subject)
 
 
+def _covers(part: PaperPart, cell: CellResult) -> bool:
+    """Return whether cells differ in neither data nor, if the values are by model, readers."""
+    labels = cell.labels
+    return not (labels.varies_data or (part.is_by_model and labels.varies_reader))
+
+
 def _format_comparison(cell: CellResult, name: str, part: PaperPart, seed: int) -> list[str]:
     """Format our value, the paper's, the difference, and whether our interval covers the paper's.
 
@@ -97,8 +103,7 @@ def _format_comparison(cell: CellResult, name: str, part: PaperPart, seed: int) 
     metric = cell.find_metric(name)
     assert metric is not None, name
     ours = cell.compute_interval(name, seed)
-    is_of_model = not part.is_by_model or not cell.labels.varies_reader
-    paper = find_value(part.reported, name, cell.labels) if is_of_model else None
+    paper = find_value(part.reported, name, cell.labels) if _covers(part, cell) else None
     ours_text = cell.format_metric(name, seed)
     if paper is None or not ours.n or math.isnan(paper.low):
         placeholder = NOT_REPORTED if part.reported or not part.other_systems else _IN_OTHER_ROWS

@@ -84,6 +84,11 @@ class CellLabels:
         return any(name.partition(".")[0] in ("reader", "training") for name, _ in self.varying)
 
     @property
+    def varies_data(self) -> bool:
+        """Return whether the cells of the report differ in their data sets or splits."""
+        return any(name.partition(".")[0] in ("dataset", "split") for name, _ in self.varying)
+
+    @property
     def passages(self) -> str:
         """Return the number of passages in words, such as "five passages"."""
         number = _NUMBERS[self.k] if self.k < len(_NUMBERS) else str(self.k)
