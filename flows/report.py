@@ -93,11 +93,9 @@ def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary
     results = read_results(
         jobs, specs, inputs=("placed", "shown", "ranking"), hidden=hidden_metrics
     )
-    question_ids, texts = (
-        choose_questions(results, settings.report.questions, settings.report.seed),
-        Texts(),
-    )
-    cases = build_cases(settings, specs, results, question_ids, texts) if question_ids else {}
+    chosen = choose_questions(results, settings.report.questions, settings.report.seed)
+    texts = Texts()
+    cases = build_cases(settings, specs, results, chosen, texts) if chosen else {}
     breakdown = build_breakdown(settings)
     family = Family(results, settings.report.seed)
     made_of = ArtifactIndex(list_roots(settings)).collect([spec.folder for spec in specs])
@@ -111,7 +109,7 @@ def report_cells(jobs: Sequence[Settings], specs: Sequence[CellSpec]) -> Summary
         more_notes=[
             *_build_notes(specs, results, made_of),
             *describe_selection(specs),
-            *describe_cases(cases, family.num_questions, len(question_ids)),
+            *describe_cases(cases, family.num_questions, len(chosen)),
         ],
     )
     keys = [spec.key for spec in specs]

@@ -26,7 +26,7 @@ from winnow.artifacts.steps import read_steps
 from winnow.errors import ConfigError, MissingArtifactError
 from winnow.protocols import CallStore
 from winnow.reports.cells import CellResult
-from winnow.reports.page.page import choose_questions
+from winnow.reports.page.page import choose_questions, list_chosen_ids
 from winnow.reports.traces import build_trace
 from winnow.reports.tracing import Trace, log_traces
 from winnow.sweeps.run import LoadedCell, load_cells
@@ -43,17 +43,18 @@ def traces(jobs: Sequence[Settings]) -> Summary:
         )
     require_finished(specs)
     results = read_results(jobs, specs, inputs=("placed", "shown", "ranking"))
-    question_ids = choose_questions(results, settings.tracking.traces, settings.report.seed)
+    chosen = choose_questions(results, settings.tracking.traces, settings.report.seed)
+    ids_by_cell = [list_chosen_ids(result, chosen) for result in results]
     cells = {cell.spec.key: cell for cell in load_cells(specs)}
     trackers = open_trackers(specs)
     rows = []
     with (
         open_ledger(settings) as ledger,
-        progress("logging traces", len(specs) * len(question_ids)) as advance,
+        progress("logging traces", sum(map(len, ids_by_cell))) as advance,
     ):
-        for spec, result in zip(specs, results, strict=True):
+        for spec, result, ids in zip(specs, results, ids_by_cell, strict=True):
             tracker = trackers[get_place(spec)]
-            rows.append(_log_cell(cells[spec.key], result, question_ids, tracker, ledger, advance))
+            rows.append(_log_cell(cells[spec.key], result, ids, tracker, ledger, advance))
     return Summary(
         "Traces",
         rows,
@@ -64,7 +65,7 @@ def traces(jobs: Sequence[Settings]) -> Summary:
 def _log_cell(
     cell: LoadedCell,
     result: CellResult,
-    chosen: Sequence[str],
+    ids: Sequence[str],
     tracker: Tracker,
     ledger: CallStore,
     advance: Callable[[], None],
@@ -79,7 +80,6 @@ def _log_cell(
             "sweep",
         )
     samples = {sample.question.question_id: sample for sample in result.samples}
-    ids = [question_id for question_id in chosen if question_id in samples]
     identities = identify_engine_specs(spec.engines)
 
     steps = read_steps(spec.folder, cell.rankings.passages, ids)

@@ -14,6 +14,7 @@ from winnow.artifacts.tables import read_predictions
 from winnow.errors import ArtifactError, MissingArtifactError
 from winnow.reports.cells import CellResult
 from winnow.reports.page.cases import Case, Texts, build_case
+from winnow.reports.page.page import ChosenQuestion, list_chosen_ids
 from winnow.sweeps.run import LoadedCell, load_cells
 from winnow.sweeps.spec import CellSpec
 
@@ -22,34 +23,33 @@ def build_cases(
     settings: Settings,
     specs: Sequence[CellSpec],
     results: Sequence[CellResult],
-    chosen: Sequence[str],
+    chosen: Sequence[ChosenQuestion],
     texts: Texts,
 ) -> dict[tuple[int, str], Case]:
     """Replay the chosen questions in every cell that answers them."""
     cells_by_key: Mapping[str, LoadedCell] = {cell.spec.key: cell for cell in load_cells(specs)}
     cases: dict[tuple[int, str], Case] = {}
+    ids_by_cell = [list_chosen_ids(result, chosen) for result in results]
     with (
         open_ledger(settings) as ledger,
-        progress("replaying calls", len(specs) * len(chosen)) as advance,
+        progress("replaying calls", sum(map(len, ids_by_cell))) as advance,
     ):
-        for index, (spec, result) in enumerate(zip(specs, results, strict=True)):
+        for index, (spec, result, ids) in enumerate(zip(specs, results, ids_by_cell, strict=True)):
             cell = cells_by_key[spec.key]
             identities = identify_engine_specs(spec.engines)
             samples = {sample.question.question_id: sample for sample in result.samples}
-            steps = read_steps(spec.folder, cell.rankings.passages, chosen)
-            for question_id in chosen:
-                if question_id in samples:
-                    sample, question_steps = samples[question_id], steps.get(question_id)
-                    case = build_case(
-                        cell,
-                        sample.question,
-                        sample.prediction,
-                        identities,
-                        ledger,
-                        texts,
-                        question_steps,
-                    )
-                    cases[index, question_id] = case
+            steps = read_steps(spec.folder, cell.rankings.passages, ids)
+            for question_id in ids:
+                sample, question_steps = samples[question_id], steps.get(question_id)
+                cases[index, question_id] = build_case(
+                    cell,
+                    sample.question,
+                    sample.prediction,
+                    identities,
+                    ledger,
+                    texts,
+                    question_steps,
+                )
                 advance()
     return cases
 

@@ -24,6 +24,11 @@ def test_the_family_has_pairs_of_different_results_alone() -> None:
     mixed = Family([*CELLS, other], 0)
     assert (mixed.num_tests, mixed.first_equal, mixed.compare(0, 4)) == (6, [0, 1, 2, 3, 4], None)
     assert not mixed.are_equal(0, 4)
+    num_questions = CELLS[0].num_questions
+    assert (Family(CELLS, 0).num_questions, mixed.num_questions) == (
+        num_questions,
+        2 * num_questions,
+    )
 
 
 def test_a_pair_has_one_p_value_wherever_it_is_shown() -> None:

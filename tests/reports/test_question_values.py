@@ -37,6 +37,20 @@ def test_a_row_per_cell_and_question(tmp_path: Path) -> None:
     )
 
 
+def test_selections_that_share_ids_keep_their_rows(tmp_path: Path) -> None:
+    """A question of one data set is not that of another with the same id."""
+    cells = [
+        replace(cell, labels=replace(cell.labels, questions=name))
+        for name, ems in (("first", [1.0, 0.0]), ("second", [0.0, 0.0]))
+        for cell in [make_cell_result("post_fusion", 5, "g", ems)]
+    ]
+    write_question_values(cells, tmp_path / "questions.parquet")
+    frame = pq.read_table(tmp_path / "questions.parquet").to_pandas()
+    table = frame.pivot(index=["selection", "question_id"], columns="cell", values="em")
+    assert [*table.index] == [(name, f"q{n}") for name in ("first", "second") for n in range(2)]
+    assert table.count(axis=1).tolist() == [1, 1, 1, 1]
+
+
 def test_a_folder_without_a_report_is_refused(tmp_path: Path) -> None:
     """With the file that lacks and the command that makes it."""
     with pytest.raises(ArtifactError, match=r"no metrics\.json\. Run `python -m flows\.report`"):

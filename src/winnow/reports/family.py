@@ -67,9 +67,13 @@ class Family:
 
     @property
     def num_questions(self) -> int:
-        """Return the number of questions that at least one cell answers."""
+        """Return the number of questions of all selections that at least one cell answers."""
         return len(
-            {question_id for cell in self.cells for question_id in cell.columns.question_ids}
+            {
+                (cell.labels.questions, question_id)
+                for cell in self.cells
+                for question_id in cell.columns.question_ids
+            }
         )
 
     @property

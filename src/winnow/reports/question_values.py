@@ -15,9 +15,10 @@ _LABELS = ("strategy", "k", "gold", "samples", "setting", "seed")
 def write_question_values(cells: Sequence[CellResult], path: Path) -> None:
     """Write a Parquet file with a row per cell and question.
 
-    Its columns are the name of the cell and its labels, the id of the question, the answer, the
-    group of the breakdown if there is one, and a column per metric with the question's own value,
-    in shares from 0 to 1, or null where it is undefined.
+    Its columns are the name of the cell and its labels, the selection of the questions and the id
+    of the question, which together name it, the answer, the group of the breakdown if there is one,
+    and a column per metric with the question's own value, in shares from 0 to 1, or null where it
+    is undefined.
 
     Args:
         cells: Cells of a report.
@@ -38,6 +39,7 @@ def write_question_values(cells: Sequence[CellResult], path: Path) -> None:
 def _build_table(name: str, cell: CellResult) -> pa.Table:
     """Build the rows of one cell."""
     labels = {"cell": name, **{label: getattr(cell.labels, label) for label in _LABELS}}
+    labels["selection"] = cell.labels.questions
     columns: dict[str, pa.Array] = {
         label: pa.array(
             [value] * cell.num_questions, pa.int64() if isinstance(value, int) else pa.string()

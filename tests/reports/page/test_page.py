@@ -20,7 +20,7 @@ from tests.reports.page.page_browser import (
     read_text,
 )
 from winnow.reports.page.cases import Case, Texts
-from winnow.reports.page.page import choose_questions
+from winnow.reports.page.page import choose_questions, list_chosen_ids
 from winnow.reports.page.tallies import Ballot, Tally
 from winnow.testing import make_cell_result
 
@@ -319,12 +319,30 @@ def test_questions_with_prompts_are_chosen_by_what_they_show() -> None:
     the groups.
     """
     cells = CELLS[:2]
-    assert set(choose_questions(cells, 4, 0)) == {"q1", "q3", "q4", "q5"}
-    assert all(choose_questions(cells, 6, seed)[4:] == ["q2", "q0"] for seed in range(8))
+    assert {name for _, name in choose_questions(cells, 4, 0)} == {"q1", "q3", "q4", "q5"}
+    assert all(
+        choose_questions(cells, 6, seed)[4:] == [("", "q2"), ("", "q0")] for seed in range(8)
+    )
     assert choose_questions(cells, 6, 0) == choose_questions([cells[1], cells[0]], 6, 0)
     orders = {tuple(choose_questions(cells, 6, seed)) for seed in range(8)}
     assert len(orders) > 1
     assert choose_questions(cells, 0, 0) == []
+
+
+def test_questions_of_other_selections_are_no_disagreement() -> None:
+    """Two data sets share ids: only q3 of the first one is answered right by one cell alone."""
+    cells = [
+        replace(cell, labels=replace(cell.labels, questions=name))
+        for name, ems in (("first", [1, 1, 1, 1]), ("first", [1, 1, 1, 0]), ("second", [0] * 4))
+        for cell in [make_cell_result("a", 5, "retrieved", ems)]
+    ]
+    for seed in range(8):
+        chosen = choose_questions(cells, 3, seed)
+        assert chosen[0] == ("first", "q3")
+        assert {selection for selection, _ in chosen[1:]} == {"second"}
+        own = [question_id for _, question_id in chosen[1:]]
+        assert list_chosen_ids(cells[2], chosen) == own
+        assert list_chosen_ids(cells[0], chosen) == ["q3"]
 
 
 def test_the_page_is_repeatable() -> None:

@@ -340,7 +340,11 @@ def _compress_library() -> str:
     return text
 
 
-def choose_questions(cells: Sequence[CellResult], most: int, seed: int) -> list[str]:
+ChosenQuestion = tuple[str, str]
+"""A selection of questions, as the labels of its cells name it, and the id of one of them."""
+
+
+def choose_questions(cells: Sequence[CellResult], most: int, seed: int) -> list[ChosenQuestion]:
     """Choose questions whose prompts the page holds: cell disagreements, then errors, then others.
 
     Args:
@@ -349,22 +353,25 @@ def choose_questions(cells: Sequence[CellResult], most: int, seed: int) -> list[
         seed: Seed of the order within each of the three groups.
 
     Returns:
-        Ids of the questions.
+        The questions, of which those of different selections are different.
     """
-    correct: dict[str, set[bool]] = {}
+    correct: dict[ChosenQuestion, set[bool]] = {}
     for cell in cells:
         for sample in cell.samples:
             answers = sample.question.answers
             is_right = bool(answers) and exact_match(sample.prediction.answer, answers) == 1
-            correct.setdefault(sample.question.question_id, set()).add(is_right)
-    ids = sorted(correct)
-    random.Random(seed).shuffle(ids)
-    ids.sort(
-        key=lambda question_id: (
-            0 if len(correct[question_id]) > 1 else 1 if False in correct[question_id] else 2
-        )
-    )
-    return ids[:most]
+            key = cell.labels.questions, sample.question.question_id
+            correct.setdefault(key, set()).add(is_right)
+    chosen = sorted(correct)
+    random.Random(seed).shuffle(chosen)
+    chosen.sort(key=lambda key: 0 if len(correct[key]) > 1 else 1 if False in correct[key] else 2)
+    return chosen[:most]
+
+
+def list_chosen_ids(cell: CellResult, chosen: Sequence[ChosenQuestion]) -> list[str]:
+    """Return the ids of those of the chosen questions that a cell answers, in their order."""
+    ids = set(cell.columns.question_ids)
+    return [one for selection, one in chosen if selection == cell.labels.questions and one in ids]
 
 
 def _format_range(numbers: Iterable[int]) -> str:
