@@ -225,7 +225,7 @@ def _write_summaries(results: Sequence[CellResult], folder: Path) -> None:
     texts: dict[str, str] = {}
     for name, result in zip(name_cells(results), results, strict=True):
         file = name.replace("/", "_")
-        if len(file.encode()) > _LONGEST_NAME:
+        if len(file.encode()) > _LONGEST_NAME or file != name:
             file = (
                 f"{file.encode()[:_LONGEST_NAME].decode(errors='ignore')} "
                 f"{compute_key({'cell': name})}"

@@ -7,15 +7,14 @@ from flows.settings.typed import Settings
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.frames import CELL_VALUES, QUESTION_VALUES
 from winnow.errors import ConfigError
+from winnow.reports.owner import OWNER, read_owner
 
 ENGINES = "engines.json"
 """File with the identities of the engines whose calls the report shows, which `flows.gc` reads."""
-_OWNER = "sweep.json"
-"""File of a report's folder that says which sweep the pages are of."""
 _PARTS = (
     "index.html", "report.md", "tables.tex", CELL_VALUES, "cells.csv", "cells", "figures",
     QUESTION_VALUES, "power.html", "power.md", "labels.jsonl", "labels_more.jsonl",
-    "calibration.json", ENGINES, _OWNER,
+    "calibration.json", ENGINES, OWNER,
 )  # fmt: skip
 """Files and folders of a sweep's pages. Everything else in the folder is of others."""
 
@@ -43,11 +42,11 @@ def open_report_folder(settings: Settings) -> Path:
         "dataset": str(settings.dataset.name),
         "corpus": str(settings.corpus.name),
     }
-    file = out / _OWNER
+    file = out / OWNER
     parts = [
         out / name
         for name in _PARTS
-        if (out / name).exists() and not (out / name / _OWNER).exists()  # one of an inner sweep
+        if (out / name).exists() and not (out / name / OWNER).exists()  # one of an inner sweep
     ]
     written = [part for part in parts if not part.name.startswith("labels")]
     if written and not file.is_file():
@@ -55,7 +54,7 @@ def open_report_folder(settings: Settings) -> Path:
             f"report.out={out} has {written[0].name}, which no report wrote, and which would be "
             "overwritten. Choose another folder."
         )
-    former = json.loads(file.read_text()) if file.is_file() else owner
+    former = read_owner(file) if file.is_file() else owner
     if former != owner:
         destination = _find_free_name(
             out.with_name(f"{out.name}-{former['dataset'].replace('/', '_')}")
@@ -67,7 +66,7 @@ def open_report_folder(settings: Settings) -> Path:
             f"{out} had the report of another sweep ({', '.join(former.values())}), which is now "
             f"in {destination}."
         )
-    write_texts(out, {_OWNER: json.dumps(owner, indent=1) + "\n"})
+    write_texts(out, {OWNER: json.dumps(owner, indent=1) + "\n"})
     return out
 
 

@@ -1,11 +1,13 @@
 """The page from which all others are opened: those of the sweeps, MLflow's and Prefect's."""
 
-import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 from winnow.artifacts.files import write_texts
+from winnow.errors import ConfigError
+from winnow.reports.owner import OWNER, read_owner
 
 MLFLOW_PORT = 5000
 """Port of MLflow's pages, unless another one is chosen; the sweeps' pages have the next one."""
@@ -70,17 +72,20 @@ def write_start_page(reports: Path, server: str, views: Mapping[str, str]) -> Pa
     pages = [
         page
         for page in reports.rglob("index.html")
-        if page.parent != reports and (page.parent / "sweep.json").is_file()
+        if page.parent != reports and (page.parent / OWNER).is_file()
     ]
     sweeps = []
     for page in sorted(pages, key=lambda page: -page.stat().st_mtime):
-        owner = json.loads((page.parent / "sweep.json").read_text(encoding="utf-8"))
+        try:
+            owner = read_owner(page.parent / OWNER)
+        except ConfigError:
+            continue  # a page of another program
         timestamp = time.strftime("%Y-%m-%d %H:%M", time.localtime(page.stat().st_mtime))
         name = f"{owner['sweep']} ({page.parent.relative_to(reports)})"
         of = f"{owner['dataset']}, {owner['corpus']}"
         sweeps.append(
             {
-                "address": page.relative_to(reports).as_posix(),
+                "address": quote(page.relative_to(reports).as_posix()),
                 "name": name,
                 "of": of,
                 "written": timestamp,

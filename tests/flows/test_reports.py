@@ -1,10 +1,11 @@
 """Folders of reports: one for each sweep, data set and corpus, without plots of former reports."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from flows.report import _save_figures
+from flows.report import _save_figures, _write_summaries
 from flows.settings.door import compose
 from flows.stages.report_folder import open_report_folder
 from winnow.errors import ConfigError
@@ -55,6 +56,17 @@ def test_figures_are_those_of_the_last_report(tmp_path: Path) -> None:
     (folder / "mine.txt").unlink()
     _save_figures(Family(cells, 0), none, folder)
     assert not folder.exists()
+
+
+def test_each_cell_has_its_own_file(tmp_path: Path) -> None:
+    """Also cells whose names differ where a file's name cannot."""
+    cells = [
+        replace(one, labels=replace(one.labels, setting=f"reader.base={name}"))
+        for one in [make_cell_result("concatenation", 1, "none", [1, 0])]
+        for name in ("org/m", "org_m")
+    ]
+    _write_summaries(cells, tmp_path)
+    assert len(list(tmp_path.glob("*.json"))) == 2
 
 
 def test_files_of_others_in_the_folder_stay(

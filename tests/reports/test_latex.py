@@ -15,6 +15,12 @@ def test_special_characters_are_escaped_once() -> None:
     )
 
 
+def test_a_row_is_one_line() -> None:
+    """Whatever lines its texts have."""
+    table = TableView("EM", "c.", ["text"], [["one\n\ntwo"]])
+    assert r"    one two \\" in format_latex_table(table).splitlines()
+
+
 def test_a_table_has_the_rules_of_booktabs() -> None:
     """One column on the left, the others on the right, one line per row."""
     table = TableView(

@@ -153,6 +153,12 @@ def test_markdown_has_the_same_tables() -> None:
     assert "- Data: made up" in text
 
 
+def test_a_row_of_markdown_is_one_line() -> None:
+    """Whatever lines its texts have."""
+    report = replace(drawn(), tables=[TableView("T", "c.", ["text"], [["one\n\ntwo | three"]])])
+    assert "| one two \\| three |" in report.render_markdown().splitlines()
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
 def test_a_browser_shows_it_without_errors_or_network(tmp_path: Path) -> None:
     """Tables and plots are there, the console is quiet, and no address beyond the file is asked

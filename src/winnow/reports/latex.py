@@ -23,7 +23,11 @@ def format_latex_table(table: TableView) -> str:
     """Return a LaTeX `table` in booktabs style, the first column left-aligned, the others right."""
 
     def format_row(values: object) -> str:
-        return "    " + " & ".join(escape_latex(str(value)) for value in values) + r" \\"  # type: ignore[attr-defined]
+        return (
+            "    "
+            + " & ".join(escape_latex(" ".join(str(value).split())) for value in values)
+            + r" \\"
+        )  # type: ignore[attr-defined]
 
     return "\n".join(
         [

@@ -77,7 +77,7 @@ class Report:
         sections = [f"# {self.title}", *(f"> {note}" for note in self.notes)]
         for table in self.shortened_tables:
             rows = [
-                [str(value).replace("|", "\\|") for value in row]
+                [" ".join(str(value).split()).replace("|", "\\|") for value in row]
                 for row in (table.columns, *table.rows)
             ]
             rows.insert(1, ["---"] * len(table.columns))

@@ -34,15 +34,18 @@ _SCRIPT = """<script>
 (async () => {
   const wait = (time) => new Promise((done) => setTimeout(done, time));
   while (!cells) await wait(50);
-  const click = async (name) => {
-    const { createObjectURL } = URL, { click } = HTMLAnchorElement.prototype, saved = [];
-    URL.createObjectURL = (blob) => { saved.push(blob.text()); return "#"; };
+  const click = (name) => {  // at once: the time of the page does not wait for files
+    const { Blob } = window, { createObjectURL } = URL, saved = [];
+    const { click } = HTMLAnchorElement.prototype;
+    window.Blob = function (parts) { saved.push(parts.join("")); };
+    URL.createObjectURL = () => "#";
     HTMLAnchorElement.prototype.click = function () { saved.unshift(this.download); };
     const link = [...document.querySelectorAll("a")].find((one) => one.textContent === name);
     link.dispatchEvent(new MouseEvent("click", { cancelable: true, bubbles: true }));
+    Object.assign(window, { Blob });
     Object.assign(URL, { createObjectURL });
     Object.assign(HTMLAnchorElement.prototype, { click });
-    return Promise.all(saved);
+    return saved;
   };
   const returned = await (async () => { BODY })();
   document.body.dataset.returned = encodeURIComponent(JSON.stringify(returned));

@@ -18,6 +18,7 @@ from tests.reports.page.page_browser import (
     needs_chromium,
     open_page,
     read_text,
+    run_script,
 )
 from winnow.reports.plots import COLORS
 from winnow.testing import make_cell_result
@@ -211,3 +212,24 @@ def test_a_chart_is_printed_alone(tmp_path: Path) -> None:
     assert len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes())) == 1
     width, height = re.findall(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", pdf.read_bytes())[0]
     assert (float(width), float(height)) != (612.0, 792.0)
+
+
+@needs_chromium
+def test_one_of_several_strategies_without_passages_is_drawn_alone(tmp_path: Path) -> None:
+    """They stay beside those with passages, unless one of them is chosen."""
+    cells = [
+        make_cell_result("post_fusion", 5, "retrieved", [1, 0, 1]),
+        make_cell_result("closed_book", 0, "none", [1, 0, 0]),
+        make_cell_result("closed_cot", 0, "none", [0, 0, 1]),
+    ]
+    script = (
+        "return listPoints(chooseChart(readState())).map((point) => findCell(point.cell).name);"
+    )
+    drawn = [
+        run_script(build_page(cells), tmp_path, script, view="explore", **{"only strategy": name})
+        for name in ("closed_book", "post_fusion")
+    ]
+    assert drawn[0] == ["closed_book k=0 none"]
+    assert sorted(drawn[1]) == [
+        "closed_book k=0 none", "closed_cot k=0 none", "post_fusion k=5 retrieved",
+    ]  # fmt: skip

@@ -145,7 +145,7 @@ def test_saved_values_say_what_they_are(tmp_path: Path) -> None:
       const menu = document.querySelector("select[name=Metric]");
       const options = menu ? [...menu.options].map((option) => option.value) : [];
       const drawn = document.getElementById("chart").innerHTML;
-      found.push([...await click("save its values as CSV"), options, drawn]);
+      found.push([...click("save its values as CSV"), options, drawn]);
     }
     return found;"""
     found = run_script(page, tmp_path, script)

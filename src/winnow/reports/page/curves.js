@@ -44,7 +44,7 @@ function listCoverage(point, metric) {
   ranked.reduce((sum, [confidence, value], index) => {
     const total = sum + (metric.lower ? value : 1 - value);
     const isLast = index + 1 === ranked.length || ranked[index + 1][0] !== confidence;  // equal confidence is one point
-    if (isLast) curve.push(buildCurvePoint(point, total, index + 1, { at: (100 * (index + 1)) / numDefined, confidence: (100 * confidence).toFixed(0), range: `${100 * confidence}-100` }));
+    if (isLast) curve.push(buildCurvePoint(point, total, index + 1, { at: (100 * (index + 1)) / numDefined, confidence: (100 * confidence).toFixed(0), range: `${(100 * confidence).toFixed(12)}-100` }));
     return total;
   }, 0);
   return curve;

@@ -70,7 +70,7 @@ function formatInterval(metric, interval) {
   return `${formatValue(metric, interval[0])} [${formatValue(metric, interval[1])}, ${formatValue(metric, interval[2])}]`;
 }
 
-const formatP = (p) => (p < 0.001 ? "p < 0.001" : `p = ${fixed(p, p < 0.05 && fixed(p, 3) === "0.050" ? 4 : 3)}`);
+const formatP = (p) => (p < 0.001 ? "p < 0.001" : `p = ${p >= 0.0495 && p < 0.05 ? fixed(Math.min(p, 0.0499), 4) : fixed(p, 3)}`);
 
 // A text with its commands as code, and with intervals that no line breaks.
 const describe = (text) => text.replace(/\[[^\]]*\]/g, (interval) => interval.replaceAll(" ", "\u00a0")).split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));

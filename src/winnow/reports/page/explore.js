@@ -33,7 +33,9 @@ function chooseChart(state) {
   return { kind, x, color, facet, held, baseline, metric: kind === "difference" ? data.metrics[0] : isCurve ? chooseShare(state.metric) : getMetric(state.metric), cost: getMetric(state.cost || data.cost), logged: listLogged().includes(state.logged) ? state.logged : listLogged()[0] };
 }
 
-const isHeld = (cell, held) => Object.entries(held).every(([name, value]) => (cell.closed && OWN.includes(name)) || String(cell.fields[name]) === value);
+// A cell without passages is shown beside those with them, unless a value that only such cells have is chosen.
+const isOwn = (name, value) => OWN.includes(name) && cells.some((cell) => !cell.closed && String(cell.fields[name]) === value);
+const isHeld = (cell, held) => Object.entries(held).every(([name, value]) => (cell.closed && isOwn(name, value)) || String(cell.fields[name]) === value);
 
 // [difference, low, high, p, corrected p, questions] of a cell and the baseline, or null if the page does not hold it.
 function findDifference(cell, baseline) {

@@ -6,8 +6,9 @@ function readNumber(text) {
 }
 
 function sortRows(rows, column, isDescending) {
-  const isEmpty = (row) => /^[–-]?( \(0\))?$/.test(row[column].trim());  // "– (0)" is a group without questions
-  const isNumeric = rows.every((row) => isEmpty(row) || readNumber(row[column]) !== null);
+  const isUndefined = (row) => !/\d/.test(row[column].replace(/\(.*\)$/, ""));  // "– (0)" is a group without questions
+  const isNumeric = rows.every((row) => isUndefined(row) || readNumber(row[column]) !== null) && !rows.every(isUndefined);
+  const isEmpty = (row) => (isNumeric ? isUndefined(row) : /^[–-]?$/.test(row[column].trim()));
   const compare = isNumeric ? (x, y) => (readNumber(x[column]) ?? -Infinity) - (readNumber(y[column]) ?? -Infinity) : (x, y) => x[column].localeCompare(y[column]);
   const sorted = rows.filter((row) => !isEmpty(row)).sort(compare);
   return [...(isDescending ? sorted.reverse() : sorted), ...rows.filter(isEmpty)];
@@ -46,7 +47,7 @@ function showTables(state) {
   };
   return [
     h("div", { class: "controls" }, select("Table", names, names[place][0], (value) => go({ table: value, by: "", order: "", hide: "", search: "" })), searchBox(state, "words in the rows"),
-      h("a", { href: "#", onclick: (event) => { event.preventDefault(); save("table.csv", [entry.columns, ...rows]); } }, "save as CSV"),
+      h("a", { href: "#", onclick: (event) => { event.preventDefault(); save("table.csv", [entry.columns, ...rows].map((row) => shown.map((index) => row[index]))); } }, "save as CSV"),
       h("details", { class: "inline" }, h("summary", {}, "Columns"), entry.columns.map((name, index) => h("label", {}, h("input", { type: "checkbox", name: `column ${name}`, checked: !hidden.has(index), onchange: () => {
         if (!hidden.delete(index)) hidden.add(index);
         go({ hide: [...hidden].join(",") });
