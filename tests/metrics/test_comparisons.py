@@ -10,6 +10,7 @@ from scipy.stats import permutation_test as scipy_permutation_test
 
 from winnow.errors import InputError
 from winnow.metrics.comparisons import (
+    Unit,
     adjust_p_values,
     compare,
     compute_detectable_difference,
@@ -44,10 +45,11 @@ def test_compare_is_paired() -> None:
         "+12.5 [-6.2, +50.0]",
         "37.5",
     )
-    assert (shown.format_difference(8.0), shown.format_detectable(8.0)) == (
+    assert (shown.format_difference(Unit(8.0)), shown.format_detectable(Unit(8.0))) == (
         "+1.0 [-0.5, +4.0]",
         "3.0",
     )
+    assert shown.format_difference(Unit(1.0, 3)) == "+0.125 [-0.062, +0.500]"
     with pytest.raises(InputError, match="same questions"):
         compare([1.0], [1.0, 0.0])
 

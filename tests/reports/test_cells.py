@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from winnow.metrics.base import RatioMetric, Sample
+from winnow.metrics.comparisons import compare
 from winnow.metrics.intervals import UNDEFINED
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.reports.cells import (
@@ -13,6 +14,7 @@ from winnow.reports.cells import (
     can_compare,
     compare_cells,
     get_common_values,
+    get_unit,
     have_equal_results,
 )
 from winnow.reports.tables import build_metrics_table
@@ -169,3 +171,20 @@ def test_cells_of_as_many_other_questions_say_so() -> None:
     table = build_metrics_table("t", "c.", [first.select_questions({"q0"}), other], 0)
     assert table.caption.endswith("share if these are selected alike.")
     assert build_metrics_table("t", "c.", [first, first], 0).caption == "c."
+
+
+@pytest.mark.parametrize(
+    ("unit", "digits", "text"),
+    [("percent", 0, "+0.6 [+0.6, +0.6]"), ("number", 0, "+0.0"), ("number", 3, "+0.006 [+0.006")],
+)
+def test_a_difference_is_printed_in_the_digits_of_its_metric(
+    unit: str, digits: int, text: str
+) -> None:
+    """With a decimal at least; dollars would be 0.0 otherwise."""
+    metric = replace(
+        make_cell_result("a", 1, "none", [1, 0]).metrics[0],
+        unit=unit,  # type: ignore[arg-type]
+        digits=digits,
+    )
+    comparison = replace(compare([1.0, 0.0], [0.0, 0.0]), difference=0.006, low=0.006, high=0.006)
+    assert comparison.format_difference(get_unit(metric)).startswith(text)

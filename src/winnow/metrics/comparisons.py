@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,6 +42,26 @@ _NUM_BETA_QUANTILES = 400
 """Number of quantiles by which a Beta distribution is represented."""
 
 
+class Unit(NamedTuple):
+    """The unit in which values are printed, by default percentage points.
+
+    Attributes:
+        scale: Factor that converts values to the unit.
+        digits: Number of decimals.
+    """
+
+    scale: float = 100.0
+    digits: int = 1
+
+    def format_signed(self, value: float) -> str:
+        """Format a difference, with its sign."""
+        return f"{self.scale * value:+.{self.digits}f}"
+
+
+POINTS = Unit()
+"""Percentage points."""
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Result of a paired comparison of two cells.
@@ -68,13 +89,15 @@ class Comparison:
         """Return the p-value with three decimals, or "<0.001"."""
         return format_p(self.p_value)
 
-    def format_difference(self, scale: float = 100.0) -> str:
-        """Format the difference and its interval times `scale` (percentage points by default)."""
-        return f"{scale * self.difference:+.1f} [{scale * self.low:+.1f}, {scale * self.high:+.1f}]"
+    def format_difference(self, unit: Unit = POINTS) -> str:
+        """Format the difference and its interval in a unit."""
+        low, high = unit.format_signed(self.low), unit.format_signed(self.high)
+        return f"{unit.format_signed(self.difference)} [{low}, {high}]"
 
-    def format_detectable(self, scale: float = 100.0) -> str:
-        """Format the least detectable difference times `scale` (percentage points by default)."""
-        return UNDEFINED if math.isnan(self.detectable) else f"{scale * self.detectable:.1f}"
+    def format_detectable(self, unit: Unit = POINTS) -> str:
+        """Format the least detectable difference in a unit."""
+        is_undefined = math.isnan(self.detectable)
+        return UNDEFINED if is_undefined else unit.format_signed(self.detectable).lstrip("+")
 
 
 def format_p(p_value: float) -> str:

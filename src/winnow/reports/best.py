@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from winnow.metrics.base import Metric
 from winnow.metrics.comparisons import Comparison
 from winnow.metrics.intervals import SIGNIFICANCE_LEVEL
-from winnow.reports.cells import CellResult, get_unit_scale, name_cells
+from winnow.reports.cells import CellResult, get_unit, name_cells
 from winnow.reports.comparisons import (
     describe_difference,
     format_comparison,
@@ -128,10 +128,10 @@ def build_best_table(family: Family, *, is_filtered: bool = False) -> TableView 
     if best is None or len(best.comparisons) < 2:
         return None
     names = name_cells(cells)
-    scale = get_unit_scale(metric)
+    unit = get_unit(metric)
     sorted_comparisons = sorted(best.comparisons, key=lambda other: (other.is_better, other.gain))
     rows = [
-        [names[other.index], *format_comparison(other.comparison, other.adjusted_p_value, scale)]
+        [names[other.index], *format_comparison(other.comparison, other.adjusted_p_value, unit)]
         for other in sorted_comparisons
     ]
     counted_comparisons = [

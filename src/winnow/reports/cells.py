@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from winnow.artifacts.sequences import LazySequence
 from winnow.metrics.base import Metric, Row, Rows, Sample, aggregate, compute_all_values
-from winnow.metrics.comparisons import Comparison, compare
+from winnow.metrics.comparisons import POINTS, Comparison, Unit, compare
 from winnow.metrics.intervals import UNDEFINED, Interval
 from winnow.reports.columns import CellColumns, collect_columns
 from winnow.sweeps.labels import CellLabels
@@ -218,6 +218,11 @@ def name_cells(cells: Sequence[CellResult]) -> list[str]:
 def get_unit_scale(metric: Metric) -> float:
     """Return the factor that converts a metric's values to its unit: 100 for percent, else 1."""
     return 100.0 if metric.unit == "percent" else 1.0
+
+
+def get_unit(metric: Metric) -> Unit:
+    """Return the unit in which differences of a metric are printed, with a decimal at least."""
+    return POINTS if metric.unit == "percent" else Unit(1.0, max(1, metric.digits))
 
 
 def can_compare(first: CellResult, second: CellResult) -> bool:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from winnow.metrics.base import MeanMetric, Metric
-from winnow.metrics.comparisons import Comparison, format_p
+from winnow.metrics.comparisons import Comparison, Unit, format_p
 from winnow.metrics.intervals import SIGNIFICANCE_LEVEL
-from winnow.reports.cells import CellResult, can_compare, get_unit_scale, have_equal_results
+from winnow.reports.cells import CellResult, can_compare, get_unit, have_equal_results
 from winnow.reports.family import Family
 from winnow.reports.tables import TableView
 from winnow.sweeps.labels import CellLabels
@@ -160,20 +160,20 @@ def name_comparison_columns(metric: Metric) -> list[str]:
     return [f"{metric.heading}: A - B", "p (raw)", "p (Holm)", "questions", "detectable"]
 
 
-def format_comparison(comparison: Comparison, adjusted_p_value: float, scale: float) -> list[str]:
+def format_comparison(comparison: Comparison, adjusted_p_value: float, unit: Unit) -> list[str]:
     """Format a comparison for a row of a table; see `name_comparison_columns`.
 
     Args:
         comparison: Comparison of A with B.
         adjusted_p_value: P-value after the correction over the family of the page.
-        scale: Factor that converts the values of the metric to its unit.
+        unit: Unit of the metric.
     """
     return [
-        comparison.format_difference(scale),
+        comparison.format_difference(unit),
         comparison.p_text,
         format_p(adjusted_p_value),
         str(comparison.n),
-        comparison.format_detectable(scale),
+        comparison.format_detectable(unit),
     ]
 
 
@@ -208,11 +208,11 @@ def _have_equal_pairs(first: Pair, second: Pair) -> bool:
 
 def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> TableView:
     """Build the table of the pairs that differ only in one factor."""
-    scale = get_unit_scale(metric)
+    unit = get_unit(metric)
     pairs = sorted(comparisons.pairs, key=lambda pair: pair.adjusted_p_value)
     num_significant = sum(pair.is_significant for pair in pairs)
     rows = [
-        [*pair.names, *format_comparison(pair.comparison, pair.adjusted_p_value, scale)]
+        [*pair.names, *format_comparison(pair.comparison, pair.adjusted_p_value, unit)]
         for pair in pairs
     ]
     num_distinct, distinct = (

@@ -11,13 +11,14 @@ from typing import Any
 from winnow.metrics.base import MeanMetric
 from winnow.metrics.comparisons import (
     Comparison,
+    Unit,
     adjust_p_values,
     compare,
     compute_questions_needed,
     format_p,
 )
 from winnow.metrics.intervals import UNDEFINED
-from winnow.reports.cells import CellResult, can_compare, get_common_values, get_unit_scale
+from winnow.reports.cells import CellResult, can_compare, get_common_values, get_unit
 from winnow.reports.comparisons import describe_difference
 from winnow.reports.reported import PaperPart, ReportedDifference, has_labels
 from winnow.reports.tables import TableView
@@ -30,7 +31,7 @@ class Difference:
     Attributes:
         reported: Difference as reported by the paper.
         title: Title of the metric.
-        scale: Factor that converts the values of the metric to the unit of the paper.
+        unit: Unit of the metric and of the paper.
         status: "not run" if the cells are missing, "undefined" if the metric is, or empty if there
             is a comparison.
         comparison: Our comparison of the two cells.
@@ -43,7 +44,7 @@ class Difference:
 
     reported: ReportedDifference
     title: str
-    scale: float
+    unit: Unit
     status: str
     comparison: Comparison | None = None
     num_needed_questions: int | None = None
@@ -97,9 +98,9 @@ def _compute_difference(
     ]
     metric = cells[0].find_metric(reported.metric)
     assert metric is not None, reported.metric
-    title, scale = metric.heading, get_unit_scale(metric)
+    title, unit = metric.heading, get_unit(metric)
     if not pairs:
-        return [Difference(reported, title, scale, "not run")]
+        return [Difference(reported, title, unit, "not run")]
     differences = []
     for first, second in pairs:
         values = get_common_values(first, second, reported.metric, seed)
@@ -117,14 +118,14 @@ def _compute_difference(
         )
         if values is None:
             differences.append(
-                Difference(reported, title, scale, "undefined", shared_labels=shared_labels)
+                Difference(reported, title, unit, "undefined", shared_labels=shared_labels)
             )
             continue
         question_differences = [
             first_value - second_value for first_value, second_value in zip(*values, strict=True)
         ]
         num_needed = (
-            compute_questions_needed(question_differences, reported.value / scale)
+            compute_questions_needed(question_differences, reported.value / unit.scale)
             if reported.value and isinstance(metric, MeanMetric)
             else None
         )
@@ -133,7 +134,7 @@ def _compute_difference(
             Difference(
                 reported,
                 title,
-                scale,
+                unit,
                 "",
                 comparison,
                 num_needed,
@@ -160,7 +161,7 @@ def build_differences_table(differences: Sequence[Difference]) -> TableView:
             num_needed_text = UNDEFINED if num_needed is None else f"{num_needed:,}"
             adjusted_p = format_p(next(adjusted_p_values))
             values = [
-                ours.format_difference(difference.scale),
+                ours.format_difference(difference.unit),
                 ours.p_text,
                 adjusted_p,
                 str(ours.n),

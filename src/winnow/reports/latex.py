@@ -1,5 +1,7 @@
 """Tables of a report as LaTeX, for the package booktabs."""
 
+from collections.abc import Iterable
+
 from winnow.reports.tables import TableView
 
 _SPECIAL = {
@@ -22,12 +24,9 @@ def escape_latex(text: str) -> str:
 def format_latex_table(table: TableView) -> str:
     """Return a LaTeX `table` in booktabs style, the first column left-aligned, the others right."""
 
-    def format_row(values: object) -> str:
-        return (
-            "    "
-            + " & ".join(escape_latex(" ".join(str(value).split())) for value in values)
-            + r" \\"
-        )  # type: ignore[attr-defined]
+    def format_row(values: Iterable[object]) -> str:
+        texts = (escape_latex(" ".join(str(value).split())) for value in values)
+        return f"    {' & '.join(texts)} \\\\"
 
     return "\n".join(
         [

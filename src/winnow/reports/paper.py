@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from winnow.metrics.intervals import UNDEFINED
-from winnow.reports.cells import CellResult, format_question_count, get_unit_scale
+from winnow.reports.cells import CellResult, format_question_count, get_unit
 from winnow.reports.differences import (
     build_differences_table,
     build_sample_size_notes,
@@ -108,12 +108,13 @@ def _format_comparison(cell: CellResult, name: str, part: PaperPart, seed: int) 
     if paper is None or not ours.n or math.isnan(paper.low):
         placeholder = NOT_REPORTED if part.reported or not part.other_systems else _IN_OTHER_ROWS
         return [ours_text, placeholder if paper is None else paper.format(), UNDEFINED, UNDEFINED]
-    mean, low, high = (get_unit_scale(metric) * value for value in (ours.mean, ours.low, ours.high))
+    unit = get_unit(metric)
+    mean, low, high = (unit.scale * value for value in (ours.mean, ours.low, ours.high))
     is_inside = low <= paper.high and paper.low <= high
     return [
         ours_text,
         paper.format(),
-        f"{mean - min(max(mean, paper.low), paper.high):+.1f}",
+        f"{mean - min(max(mean, paper.low), paper.high):+.{unit.digits}f}",
         "yes" if is_inside else "no",
     ]
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from winnow.metrics.comparisons import compute_questions_needed
+from winnow.metrics.comparisons import Unit, compute_questions_needed
 from winnow.metrics.power import PowerPoint, compute_power, find_size
-from winnow.reports.cells import CellResult, get_common_values, get_unit_scale
+from winnow.reports.cells import CellResult, get_common_values, get_unit
 from winnow.reports.comparisons import Pair, compare_by_factor
 from winnow.reports.family import Family
 from winnow.reports.plots import Plot, build_plot, encode_axis
@@ -48,7 +48,7 @@ def build_power_report(
         effects: Differences of a planned comparison, in the unit of the metric.
     """
     metric = cells[0].metrics[0]
-    scale = get_unit_scale(metric)
+    unit = get_unit(metric)
     pairs = [
         pair for comparisons in compare_by_factor(Family(cells, seed)) for pair in comparisons.pairs
     ]
@@ -69,8 +69,8 @@ def build_power_report(
     if not entries:
         return Report(title, notes, [], [], provenance)
     tables = [
-        _build_sizes_table(entries, scale),
-        _build_sets_table(entries, sizes, scale),
+        _build_sizes_table(entries, unit),
+        _build_sets_table(entries, sizes, unit),
         _build_shares_table(
             "Same order", "of draws in which the same cell is better", entries, sizes, "same_order"
         ),
@@ -81,7 +81,7 @@ def build_power_report(
             sizes,
             "significant",
         ),
-        _build_planning_table(entries, effects, scale),
+        _build_planning_table(entries, effects, unit.scale),
     ]
     return Report(title, notes, tables, [_plot(entries)], provenance)
 
@@ -107,14 +107,14 @@ def _get_differences(pair: Pair, metric: str, seed: int) -> NDArray[np.float64]:
     return np.empty(0) if values is None else values[0] - values[1]
 
 
-def _build_sizes_table(entries: Sequence[Entry], scale: float) -> TableView:
+def _build_sizes_table(entries: Sequence[Entry], unit: Unit) -> TableView:
     """Build a table of the question counts that make the order stable and show the difference."""
     rows = []
     for pair, _, points in entries:
         stable, num_needed = find_size(points, "same_order", _STABLE), find_questions_needed(points)
         texts = [f"{size:,}" if size else f"> {points[-1].n:,}" for size in (stable, num_needed)]
         rows.append(
-            [*pair.names, pair.comparison.format_difference(scale), str(pair.comparison.n), *texts]
+            [*pair.names, pair.comparison.format_difference(unit), str(pair.comparison.n), *texts]
         )
     caption = (
         "Smallest number of questions from which on at least 95 % of the draws have the same order "
@@ -130,10 +130,10 @@ def _build_sizes_table(entries: Sequence[Entry], scale: float) -> TableView:
     )
 
 
-def _build_sets_table(entries: Sequence[Entry], sizes: Sequence[int], scale: float) -> TableView:
+def _build_sets_table(entries: Sequence[Entry], sizes: Sequence[int], unit: Unit) -> TableView:
     """Build a table of the differences that sets of questions of each size have."""
     rows = [
-        [*pair.names, *(_format_range(point, scale) for point in points)]
+        [*pair.names, *(_format_range(point, unit) for point in points)]
         for pair, _, points in entries
     ]
     numbers = [f"{size:,}" for size in sizes]
@@ -147,8 +147,8 @@ def _build_sets_table(entries: Sequence[Entry], sizes: Sequence[int], scale: flo
     )
 
 
-def _format_range(point: PowerPoint, scale: float) -> str:
-    return f"{scale * point.low:+.1f} to {scale * point.high:+.1f}"
+def _format_range(point: PowerPoint, unit: Unit) -> str:
+    return f"{unit.format_signed(point.low)} to {unit.format_signed(point.high)}"
 
 
 def _build_shares_table(
