@@ -1,10 +1,12 @@
 """Tables of the page: sorted, and saved as they are shown; and the numbers of their texts."""
 
 import csv
+import json
 from pathlib import Path
 
 from tests.reports.page.page_browser import build_page, needs_chromium, run_script
 from winnow.metrics.comparisons import format_p
+from winnow.text.containment import has_answer
 
 _SORT = """
 const sort = (values, isDescending) =>
@@ -34,3 +36,18 @@ def test_rows_are_sorted_and_saved_as_they_are_shown(tmp_path: Path) -> None:
     assert found["chosen"] == [False, True]
     columns = [name for index, name in enumerate(table.columns) if index != 1]
     assert next(csv.reader([found["saved"]])) == columns
+
+
+@needs_chromium
+def test_answers_are_marked_as_whole_words(tmp_path: Path) -> None:
+    """Where `has_answer` finds them, in any script and with any spaces."""
+    cases = [
+        ("телефон звонит", "он"), ("Éric was here", "ric"), ("the München trip", "nchen"),
+        ("Peña is here", "Pe"), ("东京是首都", "首都"), ("new  york", "new york"), ("он", "Он"),
+        ("it is (a) b", "(a)"), ("5 a/b", "a/b"),
+    ]  # fmt: skip
+    has_marks = "([text, answer]) => markAnswers(text, [answer]).length > 1"
+    script = f"return {json.dumps(cases)}.map({has_marks});"
+    found = run_script(build_page(), tmp_path, script)
+    assert found == [has_answer(text, [answer]) for text, answer in cases]
+    assert found == [False] * 5 + [True] * 4

@@ -67,14 +67,15 @@ function showRound(calls, round, entry, answers, other) {
   return h("details", { class: "round", open: calls.length < 6 || round === entry.rounds.length - 1 || differs }, h("summary", {}, h("b", {}, title)), shown);
 }
 
-// Whole words only, except in scripts that do not separate words.
+// Whole words only, as `has_answer` finds them.
 function markAnswers(text, answers) {
-  const found = answers.filter((answer) => answer.trim()).sort((x, y) => y.length - x.length).map((answer) => {
-    const escaped = answer.trim().replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-    return (/^\w/.test(answer.trim()) ? "(?<!\\w)" : "") + escaped + (/\w$/.test(answer.trim()) ? "(?!\\w)" : "");
+  const LETTER = "[\\p{L}\\p{N}\\p{M}]", isLetter = (character) => new RegExp(LETTER, "u").test(character);
+  const found = answers.map((answer) => answer.trim()).filter(Boolean).sort((x, y) => y.length - x.length).map((answer) => {
+    const characters = [...answer], escaped = answer.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&").replace(/\s+/g, "\\s+");
+    return (isLetter(characters[0]) ? `(?<!${LETTER})` : "") + escaped + (isLetter(characters.at(-1)) ? `(?!${LETTER})` : "");
   });
   if (!found.length) return [text];
-  return text.split(new RegExp(`(${found.join("|")})`, "i")).map((part, index) => (index % 2 ? h("mark", {}, part) : part));
+  return text.split(new RegExp(`(${found.join("|")})`, "iu")).map((part, index) => (index % 2 ? h("mark", {}, part) : part));
 }
 
 function showContexts(state, entry, answers, canSwitch, isAnnotated) {
