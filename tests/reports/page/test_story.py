@@ -42,6 +42,29 @@ def test_other_questions_of_the_same_number_are_named() -> None:
     assert "which are not the same" not in tell(HIGH, LOW).headline.text
 
 
+def test_costs_are_compared_over_common_questions() -> None:
+    """Later questions cost more, which only the cheaper cell answers, so that its own mean is
+    higher.
+    """
+    names = list(HIGH.columns.question_ids)
+
+    def spend(cell: CellResult, factor: int) -> CellResult:
+        samples = [
+            _spend(cell.select_questions({name}), factor * (1 + number)).samples[0]
+            for number, name in enumerate(names)
+        ]
+        return replace(cell, samples=samples)
+
+    first = spend(HIGH, 10).select_questions(names[:30])
+    second = spend(LOW, 9).select_questions(names[20:])
+    story = tell(first, second)
+    assert "costs the least" not in story.headline.text
+    assert "the simplest setting" in story.headline.text
+    assert story.cost == (
+        "30 questions · tokens per question: 155.0, 1.1 times that of the simplest setting"
+    )
+
+
 def test_a_lead_that_no_test_shows_is_said_to_be_none() -> None:
     """One question of 40 is no difference; the cheaper cell is the baseline wherever it stands."""
     story = tell(HIGH, _spend(CLOSE, 3))

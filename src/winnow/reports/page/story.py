@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from winnow.reports.best import Best, BestComparison, find_best, name_best
+from winnow.reports.cells import get_common_values
 from winnow.reports.comparisons import compare_by_factor
 from winnow.reports.family import Family
 from winnow.reports.page.findings import (
@@ -117,6 +118,15 @@ def _get_cost(family: Family, index: int, cost: str) -> float | None:
     return interval.mean if interval.n else None
 
 
+def _get_costs(family: Family, first: int, second: int, cost: str) -> tuple[float, float] | None:
+    """Return the mean costs of two cells over their common questions, or None if unknown."""
+    cells = family.cells[first], family.cells[second]
+    if any(cell.find_metric(cost) is None for cell in cells):
+        return None
+    values = get_common_values(*cells, cost, family.seed)
+    return values and (float(values[0].mean()), float(values[1].mean()))
+
+
 def _take_cheapest(family: Family, best: Best, cost: str) -> Best:
     """Return the best cell as the cheapest of those with its value."""
     tied_indices = [
@@ -125,26 +135,28 @@ def _take_cheapest(family: Family, best: Best, cost: str) -> Best:
         if _get_mean(family, other.index) == _get_mean(family, best.index)
     ]
     level = (best.index, *best.equal, *tied_indices)
-    costs = {index: own for index in level if (own := _get_cost(family, index, cost)) is not None}
+    extra = {
+        index: costs[1] - costs[0]
+        for index in level
+        if (costs := _get_costs(family, best.index, index, cost)) is not None
+    }
     return (
-        find_best(family, min(costs, key=lambda one: (costs[one], one), default=best.index)) or best
+        find_best(family, min(extra, key=lambda one: (extra[one], one), default=best.index)) or best
     )
 
 
 def _is_simplest(family: Family, best: Best, cost: str) -> bool:
     """Return whether the best setting is the cheapest of the compared ones with passages."""
-    own = _get_cost(family, best.index, cost)
-    others = [
-        _get_cost(family, other.index, cost)
+    costs = [
+        _get_costs(family, best.index, other.index, cost)
         for other in best.comparisons
         if family.cells[other.index].labels.shows_passages
     ]
     has_passages = family.cells[best.index].labels.shows_passages
     return (
         has_passages
-        and own is not None
-        and bool(others)
-        and all(one is not None and own <= one for one in others)
+        and bool(costs)
+        and all(pair is not None and pair[0] <= pair[1] for pair in costs)
     )
 
 
@@ -154,7 +166,9 @@ def _choose_baseline(family: Family, best: Best, cost: str) -> tuple[BestCompari
     The simplest setting is the cheapest with passages, or one without if there is no other. If that
     is the best one itself, or if no cost is known, it is compared with the next highest.
     """
-    costs = {other.index: _get_cost(family, other.index, cost) for other in best.comparisons}
+    costs = {
+        other.index: _get_costs(family, best.index, other.index, cost) for other in best.comparisons
+    }
     if not costs:
         return None, ""
     if _is_simplest(family, best, cost) or None in costs.values():
@@ -165,11 +179,8 @@ def _choose_baseline(family: Family, best: Best, cost: str) -> tuple[BestCompari
         return next_best, f"the next {name_best(family.metric)}"
 
     def rank(other: BestComparison) -> tuple[bool, float, int]:
-        return (
-            not family.cells[other.index].labels.shows_passages,
-            costs[other.index] or 0.0,
-            other.index,
-        )
+        own, others = costs[other.index] or (0.0, 0.0)
+        return not family.cells[other.index].labels.shows_passages, others - own, other.index
 
     return min(best.comparisons, key=rank), _SIMPLEST
 
@@ -267,8 +278,8 @@ def _format_advice(
 
 def _compare_costs(family: Family, best: Best, other: BestComparison, cost: str) -> float | None:
     """Return how many times as much as another setting the best one costs, or None if unknown."""
-    own, less = _get_cost(family, best.index, cost), _get_cost(family, other.index, cost)
-    return own / less if own is not None and less else None
+    costs = _get_costs(family, best.index, other.index, cost)
+    return costs[0] / costs[1] if costs and costs[1] else None
 
 
 def _are_level(family: Family, best: Best, tied: Sequence[BestComparison]) -> bool:
@@ -298,24 +309,22 @@ def _describe_cheaper(
     family: Family, best: Best, baseline: BestComparison | None, cost: str, is_filtered: bool
 ) -> Iterator[Finding]:
     """Name the cheapest setting not significantly worse than the best unless it is the baseline."""
-    own = _get_cost(family, best.index, cost)
     close = [
-        (less, other)
+        (costs[1] / costs[0], other)
         for other in best.comparisons
         if not other.is_better
         and not (is_filtered and not family.cells[other.index].labels.shows_passages)
-        and (less := _get_cost(family, other.index, cost)) is not None
-        and own
-        and less < own
+        and (costs := _get_costs(family, best.index, other.index, cost))
+        and costs[1] < costs[0]
     ]
-    if not close or not own:
+    if not close:
         return
-    less, other = min(close, key=lambda entry: (entry[0], entry[1].index))
+    share, other = min(close, key=lambda entry: (entry[0], entry[1].index))
     if other is baseline:
         return
     yield Finding(
         "The cheapest setting that is not significantly worse is "
-        f"{family.cells[other.index].labels.words}, at {100 * less / own:.0f} % of the cost; the "
+        f"{family.cells[other.index].labels.words}, at {100 * share:.0f} % of the cost; the "
         f"best is {format_gain(family, other)} better ({format_pair_p(other)}).",
         (best.index, other.index),
         get_bounds(family, other),
