@@ -130,8 +130,8 @@ def check_decoding(decoding: Decoding, unused: Sequence[str]) -> None:
         value, default = getattr(decoding, name), getattr(Decoding(), name)
         if value != default:
             raise ConfigError(
-                f"decoding.{name}={value!r} has no effect on the replies that this training draws. "
-                f"Set it to {default!r}."
+                f"training.decoding.{name}={value!r} has no effect on the replies that this "
+                f"training draws. Set it to {default!r}."
             )
 
 

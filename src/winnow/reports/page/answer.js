@@ -35,6 +35,7 @@ function linkFinding(finding) {
 function drawDifference(interval, reach) {
   if (!interval.length || !reach) return null;
   const [value, low, high] = interval.map((bound) => 50 + (50 * bound) / reach);
-  return h("div", { class: "difference", role: "img", "aria-label": `difference ${interval[0].toFixed(1)}, 95 % interval from ${interval[1].toFixed(1)} to ${interval[2].toFixed(1)}` },
+  const format = (bound) => formatSigned(bound, data.metrics[0]);
+  return h("div", { class: "difference", role: "img", "aria-label": `difference ${format(interval[0])}, 95 % interval from ${format(interval[1])} to ${format(interval[2])}` },
     h("i", { class: "zero" }), h("i", { class: "range", style: `left:${low}%;width:${high - low}%` }), h("i", { class: "value", style: `left:${value}%` }));
 }
