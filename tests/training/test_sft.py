@@ -233,10 +233,16 @@ def test_trainer_gives_the_number_of_tokens_of_a_step_for_every_model(tmp_path: 
     assert trainer.model_accepts_loss_kwargs
 
 
-def test_the_learning_rate_rises_over_a_fraction_of_all_steps(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("num_examples", "epochs", "ratio", "steps"),
+    [(9, 10, 0.5, 10), (162, 1, 0.05, 1), (9, 10, 0.0, 0), (5, 0.5, 0.9, 1)],
+)
+def test_the_learning_rate_rises_over_a_fraction_of_all_steps(
+    num_examples: int, epochs: float, ratio: float, steps: int, tmp_path: Path
+) -> None:
     """Of those that Trainer takes, whose last batches of an epoch are incomplete."""
-    settings = SftSettings(warmup_ratio=0.5, device="cpu", precision="float32")
-    for ratio, steps in ((0.5, 10), (0.05, 1), (0.0, 0)):
-        own = replace(settings, warmup_ratio=ratio)
-        arguments = _build_training_arguments(own, tmp_path, "cpu")
-        assert arguments.get_warmup_steps(20) == steps
+    settings = SftSettings(
+        epochs=epochs, warmup_ratio=ratio, batch_size=4, accumulation=2, device="cpu"
+    )
+    arguments = _build_training_arguments(settings, tmp_path, "cpu", num_examples)
+    assert arguments.warmup_steps == steps

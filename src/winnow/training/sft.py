@@ -9,6 +9,7 @@ accumulation, checkpoints, resuming, bfloat16 and multi-GPU training.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
 import time
@@ -140,7 +141,7 @@ def fine_tune(
         )
     trainer = ReplyTrainer(
         model=model,
-        args=_build_training_arguments(settings, checkpoints, device.type),
+        args=_build_training_arguments(settings, checkpoints, device.type, len(usable)),
         train_dataset=usable,
         data_collator=LeftPaddingCollator(int(lm.tokenizer.pad_token_id)),
     )
@@ -283,8 +284,10 @@ class _MetricsLogger(TrainerCallback):
 
 
 def _build_training_arguments(
-    settings: SftSettings, checkpoints: Path, device: str
+    settings: SftSettings, checkpoints: Path, device: str, num_examples: int
 ) -> TrainingArguments:
+    num_batches = math.ceil(num_examples / settings.batch_size)
+    steps = math.ceil(settings.epochs * math.ceil(num_batches / settings.accumulation))
     arguments = TrainingArguments(
         output_dir=str(checkpoints),
         per_device_train_batch_size=settings.batch_size,
@@ -292,7 +295,7 @@ def _build_training_arguments(
         num_train_epochs=settings.epochs,
         learning_rate=settings.learning_rate,
         lr_scheduler_type="linear",
-        warmup_steps=settings.warmup_ratio,  # of all steps, because it is below 1
+        warmup_steps=round(settings.warmup_ratio * steps),
         weight_decay=settings.weight_decay,
         bf16=resolve_dtype(settings.precision, settings.device) == "bfloat16",
         use_cpu=device == "cpu",
