@@ -83,6 +83,12 @@ def train_reader(jobs: Sequence[Settings]) -> Summary:
             )
             continue
         for training in list_trainings(settings):
+            if training.start is not None:
+                _wait_for_first_rank(
+                    resolve_trained_reader(
+                        project, settings.reader, settings.prompt, training.start
+                    )
+                )
             artifact = resolve_trained_reader(project, settings.reader, settings.prompt, training)
             artifact.folder.parent.mkdir(parents=True, exist_ok=True)
             folders.append(artifact.folder)
@@ -99,6 +105,15 @@ def train_reader(jobs: Sequence[Settings]) -> Summary:
     return Summary("Reader on held-out questions, % [95 % interval]", rows, note, folders)
 
 
+def _wait_for_first_rank(artifact: Artifact) -> None:
+    """Wait on the other ranks of torchrun until rank 0 has finished what a training starts with.
+
+    Rank 0 evaluates first. Its file says so without a collective call, whose time is limited.
+    """
+    while os.environ.get("RANK", "0") != "0" and not artifact.is_finished:
+        time.sleep(1)
+
+
 def _train(project: Project, artifact: Artifact, training: Training) -> list[dict[str, Any]]:
     """Train a reader and return its summary rows. Only rank 0 of torchrun evaluates and logs."""
     settings = project.settings
@@ -111,8 +126,6 @@ def _train(project: Project, artifact: Artifact, training: Training) -> list[dic
     train = _train_on_rewards if training.method else _train_on_replies
     if os.environ.get("RANK", "0") != "0":
         train(project, training, prompt, base, artifact.folder, discard_metrics)
-        while not artifact.is_finished:  # rank 0 evaluates first; the next training starts with it
-            time.sleep(1)
         return []
     logged = {
         name: training.plain[name]

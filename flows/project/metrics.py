@@ -73,7 +73,7 @@ def build_metrics(settings: Settings) -> list[Metric]:
 def _check_packages() -> None:
     """Raise ConfigError if an option would be composed in the place of another metric."""
     for name in list_options("metric"):
-        package = f"# @package metric.{name}\n"
+        package = f"# @package metric.{name.rpartition('/')[2]}\n"
         if not (CONF / "metric" / f"{name}.yaml").read_text(encoding="utf-8").startswith(package):
             raise ConfigError(
                 f"The first line of conf/metric/{name}.yaml must be {package.strip()!r}."

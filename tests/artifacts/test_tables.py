@@ -36,6 +36,7 @@ def test_a_row_per_context() -> None:
     [
         ({"answers": "plan B"}, "answers must be a tuple of texts; received 'plan B'"),
         ({"answers": ("a", None)}, "answers must be"),
+        ({"answers": None}, "answers must be a tuple of texts; received None"),
         ({"gold_passage_ids": "p0"}, "gold_passage_ids must be"),
         ({"question_id": 7}, "question_id must be a text; received int"),
     ],

@@ -3,10 +3,12 @@ and RAGE's files.
 """
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from conftest import Run, overrides
+from conftest import Run, environment, overrides
 
 from winnow.artifacts.tables import read_predictions
 from winnow.formats.rage import read_maps
@@ -136,3 +138,27 @@ def test_maps_are_exported_and_read_back(run: Run, world: Path, tmp_path: Path) 
         check=False,
     )
     assert "Choose retriever=mixture" in refused.stderr
+
+
+@pytest.mark.slow
+def test_a_training_after_another_runs_on_two_processes(
+    run: Run, world: Path, tmp_path: Path
+) -> None:
+    """Both processes begin it with the reader of the first one, which one of them evaluates."""
+    for stage in ("corpus", "index", "questions", "retrieve"):
+        run(stage, *words(world, "training=cite", *SFT), small=False)
+    chained = words(
+        world,
+        "training=cite_sft_rewarded", "training.start.mix.examples=6",
+        "training.start.settings.precision=float32", "training.mix.examples=4",
+        "training.settings.batch_questions=2", "training.settings.accumulation=2",
+        "training.settings.precision=float32",
+        "method.lora_rank=2", "training.evaluation.limit=2", "training.start.evaluation.limit=2",
+    )  # fmt: skip
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2"]
+    done = subprocess.run(
+        [*launch, "-m", "flows.train_reader", *chained],
+        cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert len(re.findall(r"\bbase\b", done.stdout)) == 2

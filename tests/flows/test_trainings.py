@@ -95,26 +95,21 @@ def test_replies_of_a_teacher_that_were_cut_are_not_learned(
     assert "2 of 3 replies of the teacher were cut" in caplog.text
 
 
+@pytest.mark.parametrize(("rank", "expected"), [("1", [1, 1]), ("0", [])])
 def test_the_other_ranks_wait_for_the_first_before_the_next_training(
-    monkeypatch: pytest.MonkeyPatch,
+    rank: str, expected: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It evaluates and finishes the artifact, with which the next training may start."""
+    """It evaluates and finishes the artifact with which the next training starts."""
     finished = iter([False, False, True])
 
     class Made:
-        folder = "folder"
-
         @property
         def is_finished(self) -> bool:
             return next(finished)
 
     waits: list[float] = []
-    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("RANK", rank)
     monkeypatch.setattr(train_reader.time, "sleep", waits.append)
-    monkeypatch.setattr(train_reader, "check_model", lambda _: None)
-    monkeypatch.setattr(train_reader, "open_prompt", lambda *_: None)
-    monkeypatch.setattr(train_reader, "_train_on_replies", lambda *_: (0, {}))
-    training: Any = SimpleNamespace(start=None, method=None)
     made: Any = Made()
-    assert train_reader._train(MagicMock(), made, training) == []
-    assert waits == [1, 1]
+    train_reader._wait_for_first_rank(made)
+    assert waits == expected

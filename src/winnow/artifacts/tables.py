@@ -55,7 +55,8 @@ def _check_question(question: Question) -> None:
     """Raise InputError if a field of a question has another type than it declares."""
     for name in ("answers", "gold_passage_ids"):
         values = getattr(question, name)
-        if isinstance(values, str) or not all(isinstance(one, str) for one in values):
+        is_sequence = isinstance(values, tuple | list)
+        if not is_sequence or not all(isinstance(one, str) for one in values):
             raise InputError(
                 f"Question {question.question_id!r}: {name} must be a tuple of texts; received "
                 f"{values!r}. Correct the parser."
