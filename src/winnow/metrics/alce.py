@@ -66,7 +66,7 @@ class AnswerList(MeanMetric):
         dialect: "strict" leaves the precision of an empty list undefined; "alce" takes it for 0.
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     of: ListMeasure = "f1"
     dialect: Literal["strict", "alce"] = "strict"

@@ -28,7 +28,7 @@ class Rouge(MeanMetric):
         stem: Whether words are reduced to their stems by Porter's algorithm, as ALCE does.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     of: RougeType = "rougeL"
     stem: bool = True
